@@ -1,0 +1,63 @@
+"""mainstem: online federated learning. Everything is loaded when first used, so that importing is cheap."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mainstem import algorithms, datasets, measure, parts, problems, streams, theory
+    from mainstem.algorithms import fedogd, fedomd, fedsea, ofedavg, ofediq
+    from mainstem.engines.simulate import simulate
+    from mainstem.errors import MainstemError
+    from mainstem.parts import network
+    from mainstem.run import Run, compare, load
+    from mainstem.theory import plan
+
+_HOMES = {
+    "Run": "mainstem.run",
+    "MainstemError": "mainstem.errors",
+    "compare": "mainstem.run",
+    "fedogd": "mainstem.algorithms",
+    "fedomd": "mainstem.algorithms",
+    "fedsea": "mainstem.algorithms",
+    "load": "mainstem.run",
+    "network": "mainstem.parts",
+    "ofedavg": "mainstem.algorithms",
+    "ofediq": "mainstem.algorithms",
+    "plan": "mainstem.theory",
+    "simulate": "mainstem.engines.simulate",
+}
+_MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "streams", "theory")
+
+__all__ = [
+    "MainstemError",
+    "Run",
+    "algorithms",
+    "compare",
+    "datasets",
+    "fedogd",
+    "fedomd",
+    "fedsea",
+    "load",
+    "measure",
+    "network",
+    "ofedavg",
+    "ofediq",
+    "parts",
+    "plan",
+    "problems",
+    "simulate",
+    "streams",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"mainstem.{name}")
+    raise AttributeError(f"module 'mainstem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,75 @@
+"""Refusals at construction: each names the factory, the parameter, what is allowed and what came."""
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from mainstem.errors import BadParameter
+
+
+def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
+    """The error for `owner`'s parameter `name`: raise what this returns."""
+    return BadParameter(f"{owner}: {name} must {wanted}, got {got!r}")
+
+
+def integer(owner: str, name: str, value: Any, least: int, most: int | None = None) -> int:
+    """`value` as an int of at least `least` (and at most `most`).
+
+    >>> integer("every", "period", 5, least=1)
+    5
+    """
+    allowed = f"be an integer of at least {least}" + ("" if most is None else f" and at most {most}")
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise refuse(owner, name, allowed, value)
+    if value < least or (most is not None and value > most):
+        raise refuse(owner, name, allowed, int(value))
+    return int(value)
+
+
+def number(owner: str, name: str, value: Any) -> float:
+    """`value` as a finite float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise refuse(owner, name, "be a finite number", value)
+    return float(value)
+
+
+def positive(owner: str, name: str, value: Any) -> float:
+    """`value` as a finite float above zero."""
+    if number(owner, name, value) <= 0:
+        raise refuse(owner, name, "be above 0", value)
+    return float(value)
+
+
+def at_least(owner: str, name: str, value: Any, least: float) -> float:
+    """`value` as a finite float of at least `least`."""
+    if number(owner, name, value) < least:
+        raise refuse(owner, name, f"be at least {least}", value)
+    return float(value)
+
+
+def rates(owner: str, name: str, value: Any) -> np.ndarray:
+    """`value` as one probability in (0, 1], or one for each client."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refuse(owner, name, "lie in (0, 1]", value) from None
+    if array.ndim > 1 or array.size == 0 or not np.all((array > 0) & (array <= 1)):
+        raise refuse(owner, name, "lie in (0, 1]", value)
+    return array
+
+
+def one_of(owner: str, name: str, value: Any, allowed: Collection[str]) -> str:
+    """`value` as one of the `allowed` words."""
+    if value not in allowed:
+        raise refuse(owner, name, "be one of " + ", ".join(sorted(allowed)), value)
+    return str(value)
+
+
+def instance(owner: str, name: str, value: Any, kind: type, example: str) -> Any:
+    """`value`, if it is a `kind`."""
+    if not isinstance(value, kind):
+        raise refuse(owner, name, f"be a {kind.__name__.lower()} such as {example}", value)
+    return value

@@ -1,0 +1,92 @@
+"""Real datasets: fetched once from their public source, checked at every load.
+
+    >>> from mainstem import datasets
+    >>> datasets.names()[:3]
+    ['mnist', 'usps', 'letter']
+
+The cache is the folder `$MAINSTEM_DATA`, or mainstem's folder among the user's caches. Nothing is
+shipped with the package.
+"""
+
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+from mainstem.datasets import cache
+from mainstem.datasets.catalogue import DATASETS, find
+from mainstem.datasets.dataset import Dataset
+from mainstem.datasets.fetch import fetch
+from mainstem.datasets.table import Table
+from mainstem.errors import DataUnavailable, MainstemError
+
+__all__ = ["Description", "Table", "describe", "get", "load", "names", "status"]
+
+
+class Description(NamedTuple):
+    """What there is to know of a dataset before loading it."""
+
+    name: str
+    task: str
+    about: str
+    licence: str
+    sources: tuple[str, ...]
+
+
+def names() -> list[str]:
+    """Every dataset that can be loaded."""
+    return list(DATASETS)
+
+
+def describe(name: str) -> Description:
+    """Task, content, licence and sources."""
+    entry = find(name)
+    where = tuple(source.where for source in entry.sources)
+    return Description(entry.name, entry.task, entry.about, entry.licence, where)
+
+
+def status(name: str) -> str:
+    """How the cache stands.
+
+    "cached", "missing", "broken" (delete the folder), "partial" (only a stand-in is cached) or
+    "unchecked" (there, but only `mainstem[lab]` can read it).
+    """
+    entry = find(name)
+    state = _state(entry)
+    if state == "missing" and entry.stand_in and _state(entry.stand_in) == "cached":
+        return "partial"
+    return state
+
+
+def get(name: str) -> Path:
+    """Makes sure that the full dataset is cached and right, and says in which folder."""
+    entry = find(name)
+    if cache.read(entry) is None:
+        fetch(entry)
+    return cache.folder(entry)
+
+
+def load(name: str) -> Table:
+    """The dataset as a table, fetched first if need be.
+
+    A cached stand-in is preferred to a download, with a warning; `get` fetches the full set.
+    """
+    entry = find(name)
+    arrays = cache.read(entry)
+    if arrays is None and entry.stand_in:
+        arrays = cache.read(entry.stand_in)
+        if arrays is not None:
+            partial = (
+                f"{name} is partial here ({entry.stand_in.about}); get({name!r}) fetches it all"
+            )
+            warnings.warn(partial, stacklevel=2)
+            return entry.stand_in.decode(arrays)
+    return entry.decode(fetch(entry) if arrays is None else arrays)
+
+
+def _state(entry: Dataset) -> str:
+    try:
+        return "missing" if cache.read(entry) is None else "cached"
+    except DataUnavailable:
+        return "broken"
+    except MainstemError:
+        return "unchecked"

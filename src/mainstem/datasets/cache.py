@@ -1,0 +1,93 @@
+"""The cache folder: one folder a dataset, written whole or not at all, checked at every read."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mainstem.datasets import files
+from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.dataset import Dataset
+from mainstem.errors import BadData, DataUnavailable
+
+
+def root() -> Path:
+    """`$MAINSTEM_DATA` if set, otherwise mainstem's folder among the user's caches."""
+    named = os.environ.get("MAINSTEM_DATA")
+    if named:
+        return Path(named).expanduser()
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "mainstem"
+
+
+def folder(dataset: Dataset) -> Path:
+    """Where the dataset lies, or would."""
+    return root() / dataset.name
+
+
+def read(dataset: Dataset) -> Arrays | None:
+    """The arrays, checked; None where none are cached; `DataUnavailable` where they are wrong."""
+    path = folder(dataset) / dataset.file
+    if not path.exists():
+        return None
+    try:
+        arrays = files.read(path)
+        fault = dataset.proof(arrays)
+    except BadData as error:
+        fault = str(error)
+    if fault:
+        raise DataUnavailable(
+            f"{dataset.name}: {path} is not what it should be ({fault}); "
+            f"delete the folder {folder(dataset)} and get it again"
+        )
+    return arrays
+
+
+@contextmanager
+def staging(dataset: Dataset) -> Iterator[Path]:
+    """A private folder beside the cached ones, gone afterwards whatever happens.
+
+    It is opened before the download, so that a cache that cannot be written is said at once.
+    """
+    try:
+        root().mkdir(parents=True, exist_ok=True)
+        private = Path(tempfile.mkdtemp(prefix=f".{dataset.name}-", dir=root()))
+    except OSError as error:
+        raise DataUnavailable(
+            f"{dataset.name}: the cache folder {root()} cannot be written ({error.strerror}); "
+            "set MAINSTEM_DATA to one that can"
+        ) from error
+    try:
+        yield private
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> None:
+    """Writes in the staged folder, and moves what is safely on disk to where `read` looks.
+
+    The data moves last and by one rename: a reader sees all of it or none.
+    """
+    note = staged / "PROVENANCE.txt"
+    try:
+        note.write_text(provenance + "\n", encoding="utf-8")
+        files.write(staged / dataset.file, arrays)
+        folder(dataset).mkdir(exist_ok=True)
+        for written in (note, staged / dataset.file):
+            _sync(written)
+            os.replace(written, folder(dataset) / written.name)
+        _sync(folder(dataset))
+    except OSError as error:
+        raise DataUnavailable(
+            f"{dataset.name}: could not be written to {root()}: {error}"
+        ) from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,55 @@
+"""A public source: where it is, and how its bytes become the arrays that are cached."""
+
+import gzip
+import http.client
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mainstem.datasets.arrays import Arrays
+from mainstem.errors import BadData, DataUnavailable
+
+TIMEOUT = 60.0  # seconds without a byte, not for the whole body
+
+
+class Source(NamedTuple):
+    """One place to get a dataset from; `read` refuses with `DataUnavailable` or `BadData`."""
+
+    where: str
+    read: Callable[[], Arrays]
+
+
+def download(url: str, *, timeout: float = TIMEOUT) -> bytes:
+    """The whole body at an http(s) address, or a one-line `DataUnavailable`.
+
+    A body that is cut short raises too: http.client compares it with its declared length. Where a
+    server declares none, the fingerprint is the judge.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise DataUnavailable(f"{url} is not an http(s) address")
+    headers = {"User-Agent": "mainstem", "Accept-Encoding": "gzip"}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            body: bytes = response.read()
+            packed = response.headers.get("Content-Encoding", "") == "gzip"
+        return gzip.decompress(body) if packed else body
+    except urllib.error.HTTPError as error:
+        raise DataUnavailable(f"{url} answered HTTP {error.code}") from error
+    except (OSError, http.client.HTTPException, EOFError, zlib.error) as error:
+        raise DataUnavailable(f"{url} did not arrive: {_reason(error)}") from error
+
+
+def text(body: bytes) -> str:
+    """A body as UTF-8, with or without a byte-order mark."""
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadData(f"not a text file: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    told = error.reason if isinstance(error, urllib.error.URLError) else error
+    return " ".join(str(told).split()) or type(error).__name__

@@ -1,0 +1,1 @@
+"""Where an algorithm runs. Every engine calls exactly the same functions."""

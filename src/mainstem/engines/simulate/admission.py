@@ -1,0 +1,66 @@
+"""Refusals before a run starts: what does not fit together is said in one line."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check
+from mainstem.base import Algorithm, At, Domain, Problem, Stream
+from mainstem.engines.simulate.stage import MEASURES, occasion
+from mainstem.errors import BadData, BadParameter
+from mainstem.random import STREAM, root
+
+CHEAP = 10**7  # numbers touched a step up to which the collective loss is measured unasked
+
+
+def admit(
+    algorithm: Algorithm, problem: Problem, stream: Stream, steps: int, measure: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Refuse what does not fit; what will be measured."""
+    check.instance("simulate", "algorithm", algorithm, Algorithm, "fedogd(step=0.1)")
+    check.instance("simulate", "problem", problem, Problem, "problems.softmax(64, 10)")
+    check.instance("simulate", "stream", stream, Stream, "streams.digits(clients=100)")
+    if stream.steps is not None and steps > stream.steps:
+        raise BadData(f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}")
+    algorithm.participation.check(steps, stream.clients)
+    algorithm.codec.check(problem.size)
+    common_domain(algorithm.domain, problem.domain)
+    _fits(problem, stream)
+    return _measures(algorithm, problem, stream, measure)
+
+
+def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
+    """Where the models live: both must say the same, or one of them nothing."""
+    if of_problem.support is None:
+        return of_algorithm
+    if of_algorithm.support is not None and of_algorithm.name != of_problem.name:
+        raise BadParameter(
+            f"simulate: the algorithm projects on the {of_algorithm.name}, the problem is on the {of_problem.name}"
+        )
+    return of_problem
+
+
+def _fits(problem: Problem, stream: Stream) -> None:
+    """Check the samples: all rows of a dataset, otherwise those of the first step."""
+    rows = stream.rows()
+    if rows is None:
+        pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
+        at: At = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(stream.clients))
+        rows = jax.vmap(lambda piece, at: stream.sample(stream.resident, piece, at))(pieces, at)
+    problem.check(*jax.tree.map(np.asarray, (rows.shown, rows.hidden)))
+
+
+def _measures(
+    algorithm: Algorithm, problem: Problem, stream: Stream, measure: Sequence[str] | None
+) -> tuple[str, ...]:
+    if measure is None:
+        pairs = stream.clients * (1 if problem.form else stream.clients)
+        cheap = problem.convex and pairs * problem.size <= CHEAP
+        return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
+    for name in measure:
+        check.one_of("simulate", "measure", name, MEASURES)
+        if name in ("expected", "virtual") and stream.expected is None:
+            raise check.refuse("simulate", "measure", f"leave out {name}: the stream knows no expectation", name)
+    return tuple(sorted(set(measure)))

@@ -1,0 +1,114 @@
+"""A horizon in stretches: what is sent ahead, how long a stretch may be, who fits into a cohort."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem.base import Algorithm, Stream
+from mainstem.engines.simulate.rounds import Shape
+
+MEMORY = 2**25  # bytes that the samples and models of one stretch may take
+WORK = 2**32  # parameters touched between two signs of life
+KEPT = 2**16  # numbers in all clients' models up to which they are kept for a batched pass
+
+
+class Stretch(NamedTuple):
+    """Steps first to last, and how the program takes them."""
+
+    first: int
+    last: int
+    how: Any  # a Shape, or sync flags
+
+
+def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
+    """How many steps a stretch should have."""
+    piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
+    each = piece + (_sample_bytes(stream) + 8 * stream.clients * size if batched else 0)
+    by_memory = MEMORY // max(1, seeds * each)
+    by_work = WORK // max(1, seeds * stream.clients * size)
+    return int(np.clip(min(by_memory, by_work), 16, 2**16))
+
+
+def _sample_bytes(stream: Stream) -> int:
+    """The bytes of one step's samples."""
+    from mainstem.base import At
+
+    piece = jax.tree.map(lambda x: np.asarray(x)[0, 0], stream.chunk(0, 1, 1))
+    at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+    one = jax.eval_shape(stream.sample, stream.resident, piece, at)
+    return stream.clients * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(one))
+
+
+def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape) -> list[Stretch]:
+    """The steps after `after` as stretches of whole rounds, ragged ends apart."""
+    period, offset = algorithm.sync.period or 1, algorithm.sync.offset
+    stretches = []
+    first = after + 1
+    head = (offset - after) % period
+    if head:  # up to the first sync
+        last = min(after + head, steps)
+        stretches.append(_stretch(first, last, shape, 1, synced=last == after + head))
+        first = last + 1
+    rounds = (steps - first + 1) // period
+    for count in even(rounds, max(1, most // period)):
+        last = first + count * period - 1
+        stretches.append(_stretch(first, last, shape, count, synced=True))
+        first = last + 1
+    if first <= steps:
+        stretches.append(_stretch(first, steps, shape, 1, synced=False))
+    return stretches
+
+
+def _stretch(first: int, last: int, shape: Shape, rounds: int, synced: bool) -> Stretch:
+    length = (last - first + 1) // rounds
+    return Stretch(first, last, shape._replace(rounds=rounds, length=length, sync=synced))
+
+
+def by_flags(algorithm: Algorithm, steps: int, after: int, most: int) -> list[Stretch]:
+    """The steps after `after` as stretches with a sync flag for each step."""
+    stretches, first = [], after + 1
+    for count in even(steps - after, most):
+        flags = np.asarray(algorithm.sync.after(np.arange(first, first + count)), bool)
+        stretches.append(Stretch(first, first + count - 1, flags))
+        first += count
+    return stretches
+
+
+def even(total: int, most: int) -> list[int]:
+    """`total` in parts of at most `most`, all equal where that is possible: each size is compiled.
+
+    >>> even(100, 30), even(97, 30)
+    ([25, 25, 25, 25], [30, 30, 30, 7])
+    """
+    if total <= 0:
+        return []
+    if total <= most:
+        return [total]
+    fair = next((n for n in range(most, most // 2, -1) if total % n == 0), most)
+    full, rest = divmod(total, fair)
+    return [fair] * full + ([rest] if rest else [])
+
+
+def room(algorithm: Algorithm, keys: Any, steps: int, clients: int) -> int | None:
+    """How many are heard at most at any sync of the run, over all seeds; None: no use gathering them.
+
+    Participation is a function of the key and the step, so this is exact: nobody is ever left out.
+    """
+    if algorithm.participation.everyone:
+        return None
+    period, offset = algorithm.sync.period or 1, algorithm.sync.offset
+    syncs = np.arange(offset or period, steps + 1, period, dtype=np.int32)
+    if syncs.size == 0:
+        return None
+
+    @jax.jit
+    def largest(syncs: Any) -> Any:
+        def one(t: Any) -> Any:
+            return jnp.max(jax.vmap(lambda key: jnp.sum(algorithm.participation.heard(key, t, clients)))(keys))
+
+        return jnp.max(jax.lax.map(one, syncs))
+
+    found = max(1, int(largest(syncs)))
+    return found if found < 0.75 * clients else None

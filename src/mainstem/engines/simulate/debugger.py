@@ -1,0 +1,44 @@
+"""The debug mode: the plain path, uncompiled, that names the step and the client of a broken value."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem.parts.network import Network
+from mainstem.engines.simulate import plain
+from mainstem.engines.simulate.stage import Row, Stage
+from mainstem.errors import MainstemError
+
+
+class NotFinite(MainstemError, FloatingPointError):
+    """A loss or a state that is NaN or infinite."""
+
+
+def walk(
+    stage: Stage, wires: Network, state: Any, key: Any, resident: Any, pieces: Callable[[int], Any], flags: np.ndarray
+) -> tuple[Any, Row]:
+    """Every step of `flags`, one by one; `pieces(t)` are those of step t."""
+    rows: list[Row] = []
+    with jax.disable_jit():
+        for t, sync in enumerate(flags, start=1):
+            state, row, detail = plain.step(
+                stage, wires, state, key, resident, pieces(t), jnp.int32(t), bool(sync)
+            )
+            _finite(f"step {t}", "loss", detail.losses)
+            for leaf in jax.tree.leaves(detail.clients):
+                _finite(f"step {t}", "state", leaf)
+            rows.append(row)
+    return state, jax.tree.map(lambda *each: np.stack(each), *rows)
+
+
+def _finite(when: str, what: str, values: Any) -> None:
+    values = np.asarray(values)
+    fine = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    if not fine.all():
+        client = int(np.flatnonzero(~fine)[0])
+        worst = values.reshape(len(values), -1)[client]
+        bad = worst[~np.isfinite(worst)][0]
+        raise NotFinite(f"{when}, client {client}: its {what} is {bad}; a smaller step may help")

@@ -1,0 +1,53 @@
+"""Clients spread over devices and hosts: the same program on one CPU, eight GPUs, or several machines."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from mainstem import check
+
+
+class Layout(NamedTuple):
+    """Where the client axis lies; `mesh` is None on a single device."""
+
+    mesh: Mesh | None
+
+    def spread(self, array: jax.Array) -> jax.Array:
+        """Inside the program: lay the first axis over the devices."""
+        if self.mesh is None:
+            return array
+        return jax.lax.with_sharding_constraint(array, NamedSharding(self.mesh, PartitionSpec("clients")))
+
+    def whole(self, tree: Any) -> Any:
+        """Inside the program: give every host all of it."""
+        if self.mesh is None:
+            return tree
+        everywhere = NamedSharding(self.mesh, PartitionSpec())
+        return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, everywhere), tree)
+
+    def put(self, tree: Any, axis: int | None) -> Any:
+        """Onto the devices: cut along `axis`, or a copy for each."""
+        if self.mesh is None:
+            return jax.device_put(tree)
+        names = () if axis is None else (None,) * axis + ("clients",)
+        sharding = NamedSharding(self.mesh, PartitionSpec(*names))
+        return jax.tree.map(
+            lambda x: jax.make_array_from_callback(np.shape(x), sharding, lambda at: np.asarray(x)[at]),
+            tree,
+        )
+
+
+def layout(devices: int | Sequence[Any] | None, clients: int) -> Layout:
+    """Clients over `devices` (a number of them, or a list); None: the default device alone."""
+    if devices is None:
+        return Layout(None)
+    if isinstance(devices, int):
+        check.integer("simulate", "devices", devices, least=1, most=jax.device_count())
+        devices = jax.devices()[:devices]
+    if clients % len(devices):
+        wanted = f"divide the {clients} clients evenly"
+        raise check.refuse("simulate", "devices", wanted, len(devices))
+    return Layout(Mesh(np.asarray(devices), ("clients",)))

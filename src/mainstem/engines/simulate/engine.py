@@ -1,0 +1,244 @@
+"""`simulate`: an algorithm on a stream, compiled, on one machine or many."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check, random
+from mainstem.base import Algorithm, Problem, Stream
+from mainstem.engines import progress as progress_bar
+from mainstem.engines.simulate import chunks, debugger, program, rounds
+from mainstem.engines.simulate.admission import admit, common_domain
+from mainstem.engines.simulate.devices import Layout, layout
+from mainstem.engines.simulate.ledger import Book
+from mainstem.engines.simulate.program import Program
+from mainstem.parts.network import Network, fitted
+from mainstem.parts.network import network as links
+from mainstem.run import Run, Summary
+from mainstem.run import folder as folders
+from mainstem.spec import plain as described
+
+DTYPES = ("float32", "float64")
+
+
+def simulate(
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    *,
+    steps: int,
+    seed: int = 0,
+    seeds: int | Sequence[int] | None = None,
+    network: Network | None = None,
+    dtype: str = "float32",
+    measure: Sequence[str] | None = None,
+    folder: str | Path | None = None,
+    checkpoint: float = 10.0,
+    chunk: int | None = None,
+    devices: int | Sequence[Any] | None = None,
+    progress: bool | None = None,
+    plain: bool = False,
+    debug: bool = False,
+) -> Run:
+    """Run `algorithm` for `steps` steps of `stream` and say what happened.
+
+    The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on,
+    or a list) runs that many rollouts as one program. `measure` asks for more columns: collective,
+    consensus, expected, virtual, average; left out, the collective loss is measured where clients
+    have models of their own and it is cheap. With a `folder` the trace goes to disk as it is made,
+    a checkpoint is left there every so many seconds, and a call with the same arguments goes on
+    from it. `plain` takes the unoptimised path; `debug` takes it uncompiled, and names the step and
+    the client where a value stops being finite.
+
+    >>> import mainstem as ms
+    >>> run = ms.simulate(
+    ...     ms.fedogd(step=0.5), ms.problems.softmax(features=64, classes=10),
+    ...     ms.streams.digits(clients=100), steps=200)
+    >>> bool(run.accuracy[-1] > 0.7)
+    True
+    """
+    steps = check.integer("simulate", "steps", steps, least=1)
+    check.one_of("simulate", "dtype", dtype, DTYPES)
+    if chunk is not None:
+        check.integer("simulate", "chunk", chunk, least=1)
+    measured = admit(algorithm, problem, stream, steps, measure)
+    wires = fitted(links() if network is None else network, stream.clients, steps)
+    job = Job(algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured)
+    path = None if folder is None else Path(folder)
+    if path is not None:
+        folders.claim(path, job.spec)
+    book = Book(path, job.seeds, checkpoint)
+    with jax.enable_x64(dtype == "float64"):
+        spread = layout(devices, stream.clients)
+        compiled = _compiled(job, spread, plain or debug)
+        if debug:
+            state = _debugged(job, compiled, book)
+        else:
+            state = _driven(job, compiled, spread, book, chunk, progress, plain)
+        server, clients = jax.device_get(compiled.models(state))
+    return _closed(job, book, server, clients)
+
+
+class Job(NamedTuple):
+    """What is asked of the engine."""
+
+    algorithm: Algorithm
+    problem: Problem
+    stream: Stream
+    steps: int
+    seeds: list[int]
+    wires: Network
+    dtype: str
+    measure: tuple[str, ...]
+
+    @property
+    def many(self) -> bool:
+        """Whether there is an axis of seeds."""
+        return len(self.seeds) > 1
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The key of each seed."""
+        return np.stack([random.root(seed) for seed in self.seeds])
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The job as an experiment file."""
+        settings: dict[str, Any] = {"steps": self.steps, "dtype": self.dtype, "measure": list(self.measure)}
+        settings |= {"seeds": self.seeds} if self.many else {"seed": self.seeds[0]}
+        if not self.wires.instant:
+            settings["network"] = {"up": self.wires.up.tolist(), "down": self.wires.down.tolist()}
+        return {
+            "problem": described(self.problem),
+            "stream": described(self.stream),
+            "algorithm": [described(self.algorithm)],
+            "simulate": settings,
+        }
+
+    def quick(self, plain: bool) -> bool:
+        """Whether the run can go by rounds."""
+        return not plain and self.wires.instant and self.algorithm.sync.period is not None
+
+
+def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:
+    if seeds is None:
+        return [check.integer("simulate", "seed", seed, least=0, most=2**63 - 1)]
+    if isinstance(seeds, int):
+        first = check.integer("simulate", "seed", seed, least=0, most=2**62)
+        return list(range(first, first + check.integer("simulate", "seeds", seeds, least=1)))
+    if not len(seeds):
+        raise check.refuse("simulate", "seeds", "name at least one seed", seeds)
+    return [check.integer("simulate", "seeds", each, least=0, most=2**63 - 1) for each in seeds]
+
+
+def _compiled(job: Job, spread: Layout, plain: bool) -> Program:
+    syncs = None
+    if not job.quick(plain):
+        syncs = np.flatnonzero(job.algorithm.sync.after(np.arange(1, job.steps + 1))) + 1
+    return program.choose(
+        job.algorithm,
+        job.problem,
+        job.stream,
+        measure=job.measure,
+        dtype=job.dtype,
+        many=job.many,
+        layout=spread,
+        wires=job.wires,
+        syncs=syncs,
+    )
+
+
+def _stretches(job: Job, compiled: Program, after: int, chunk: int | None, plain: bool) -> list[chunks.Stretch]:
+    """The steps after `after`, cut for the device."""
+    size, clients = job.problem.size, job.stream.clients
+    shares = rounds.shares(compiled.stage)
+    batched = job.quick(plain) and not shares and clients * size <= chunks.KEPT
+    most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
+    if not job.quick(plain):
+        return chunks.by_flags(job.algorithm, job.steps, after, most)
+    room = chunks.room(job.algorithm, job.keys, job.steps, clients) if shares else None
+    shape = rounds.Shape(0, 0, True, cohort=room, batched=batched)
+    return chunks.by_rounds(job.algorithm, job.steps, after, most, shape)
+
+
+def _driven(
+    job: Job, compiled: Program, spread: Layout, book: Book, chunk: int | None, progress: bool | None, plain: bool
+) -> Any:
+    """All stretches in turn: the host prepares the next while the device works on this one."""
+    key = spread.put(job.keys if job.many else job.keys[0], None)
+    resident = spread.put(_cast(job.stream.resident, job.dtype), None)
+
+    def sent_ahead(stretch: chunks.Stretch) -> Any:
+        each = [job.stream.chunk(seed, stretch.first, stretch.last) for seed in job.seeds]
+        pieces = jax.tree.map(lambda *x: np.stack(x), *each) if job.many else each[0]
+        return spread.put(_cast(pieces, job.dtype), 2 if job.many else 1)
+
+    stretches = _stretches(job, compiled, book.step, chunk, plain)
+    state = book.restored(compiled.begin(key))
+    title = job.algorithm.spec.name
+    with progress_bar.bar(title, job.steps, book.step, progress) as reached:
+        pieces = sent_ahead(stretches[0]) if stretches else None
+        for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
+            state, rows = compiled.advance(
+                state, key, resident, pieces, jnp.int32(stretch.first), stretch.how
+            )
+            pieces = sent_ahead(following) if following else None
+            book.write(jax.device_get(rows), stretch.last, state, last=following is None)
+            reached(stretch.last)
+    return state
+
+
+def _debugged(job: Job, compiled: Program, book: Book) -> Any:
+    """All steps in turn, uncompiled, for the first seed."""
+    if job.many or book.step:
+        raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
+    key, dtype = jnp.asarray(job.keys[0]), job.dtype
+    resident = jax.device_put(_cast(job.stream.resident, dtype))
+
+    def pieces(t: int) -> Any:
+        return jax.tree.map(lambda x: x[0], _cast(job.stream.chunk(job.seeds[0], t, t), dtype))
+
+    flags = np.asarray(job.algorithm.sync.after(np.arange(1, job.steps + 1)), bool)
+    state, rows = debugger.walk(
+        compiled.stage, job.wires, compiled.begin(key), key, resident, pieces, flags
+    )
+    book.write(program.gathered(rows), job.steps, state, last=True)
+    return state
+
+
+def _closed(job: Job, book: Book, server: np.ndarray, clients: np.ndarray | None) -> Run:
+    model = {"server": server} | ({} if clients is None else {"clients": clients})
+    if book.average is not None:
+        mean = book.average / job.steps
+        model["average"] = mean if job.many else mean[0]
+    codec, word = job.algorithm.codec, 8 * np.dtype(job.dtype).itemsize
+    size = job.problem.size
+    summary = Summary(
+        steps=job.steps,
+        seeds=job.seeds,
+        clients=job.stream.clients,
+        size=size,
+        dtype=job.dtype,
+        shared=job.algorithm.traits.decides_with_broadcast and job.wires.instant,
+        uplink_bits=codec.bits(size, word),
+        uplink_bytes=codec.bytes(size, word),
+        downlink_bits=float(word * size),
+        downlink_bytes=word // 8 * size,
+    )
+    trace = book.close(model, summary._asdict())
+    domain = common_domain(job.algorithm.domain, job.problem.domain)
+    return Run(job.spec, summary, trace, model, job.algorithm, job.problem, job.stream, domain)
+
+
+def _cast(tree: Any, dtype: str) -> Any:
+    """Floating numbers in the run's dtype; whole numbers as they are."""
+
+    def one(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return x.astype(dtype, copy=False) if np.issubdtype(x.dtype, np.floating) else x
+
+    return jax.tree.map(one, tree)

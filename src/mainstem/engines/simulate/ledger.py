@@ -1,0 +1,90 @@
+"""The book of a run: rows as they are made, in memory or on disk, and where to go on after a crash."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mainstem.errors import BrokenRun
+from mainstem.run import folder as folders
+from mainstem.run import trace
+from mainstem.run.trace import File, Memory
+
+PENDING = 2**17  # steps held back at most before they are written
+
+
+class Book:
+    """Collects rows; with a folder it writes them down, together with a checkpoint."""
+
+    def __init__(self, path: Path | None, seeds: list[int], interval: float):
+        self.path = path
+        self.seeds = seeds
+        self.interval = interval
+        self.step = 0  # the last step in the book
+        self.average: np.ndarray | None = None  # sum over the steps of the mean model
+        self._pending: list[dict[str, np.ndarray]] = []
+        self._parts = 0
+        self._first = 1  # the first pending step
+        self._saved = time.monotonic()
+        self._state: dict[str, np.ndarray] | None = None
+        if path is not None:
+            self._reopen(path)
+
+    def _reopen(self, path: Path) -> None:
+        found = folders.resume_from(path)
+        if found is None:
+            return
+        self.step, self._parts, state = found
+        self.average = state.pop("average", None)
+        self._state, self._first = state, self.step + 1
+
+    def restored(self, state: Any) -> Any:
+        """`state` itself at the start of a run; that of the checkpoint when it is resumed."""
+        if self._state is None:
+            return state
+        leaves, tree = jax.tree.flatten(state)
+        stored = [self._state.get(str(n)) for n in range(len(leaves))]
+        for old, new in zip(stored, leaves, strict=True):
+            if old is None or old.shape != new.shape or old.dtype != new.dtype:
+                raise BrokenRun(f"{self.path}: the checkpoint is of another program: start a new folder")
+        return jax.tree.unflatten(tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)])
+
+    def write(self, rows: dict[str, np.ndarray], step: int, state: Any, last: bool) -> None:
+        """The rows up to `step`, after which the run is in `state`."""
+        many = len(self.seeds) > 1
+        rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
+        rows = rows if many else {name: row[None] for name, row in rows.items()}
+        total = rows.pop("average", None)
+        if total is not None:
+            self.average = total if self.average is None else self.average + total
+        self._pending.append(rows)
+        self.step = step
+        if self.path is None:
+            return
+        late = time.monotonic() - self._saved >= self.interval
+        if last or late or self.step - self._first >= PENDING:
+            self._flush(state, last)
+
+    def _flush(self, state: Any, last: bool) -> None:
+        assert self.path is not None
+        folders.add_part(self.path, self._parts, self._columns(), self._first, self.seeds)
+        self._parts += 1
+        leaves = jax.tree.leaves(jax.device_get(state))
+        saved = {str(n): np.asarray(leaf) for n, leaf in enumerate(leaves)}
+        if self.average is not None:
+            saved["average"] = self.average
+        folders.checkpoint(self.path, self.step, self._parts, saved)
+        self._pending, self._first, self._saved = [], self.step + 1, time.monotonic()
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        names = self._pending[0]
+        return {name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names}
+
+    def close(self, model: dict[str, np.ndarray], summary: dict[str, Any]) -> Memory | File:
+        """Seal the run; its trace."""
+        if self.path is None:
+            return Memory(self._columns())
+        folders.finish(self.path, self._parts, model, summary)
+        return trace.File(self.path / "trace.parquet")

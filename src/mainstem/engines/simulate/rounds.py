@@ -1,0 +1,266 @@
+"""The fast path: whole rounds at once, for algorithms whose traits allow it and instant networks.
+
+A round is the steps up to and including a sync. Its rows come out of one batched pass where that
+fits in memory, and what a client learns is computed only where it can matter.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import random
+from mainstem.engines.simulate.plain import learnt, uploaded
+from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, written
+
+BATCH = 4096  # samples in one forward pass with shared weights
+
+
+class Shape(NamedTuple):
+    """The part of a stretch that is compiled in."""
+
+    rounds: int
+    length: int  # steps in each round
+    sync: bool  # whether each ends with an exchange
+    cohort: int | None = None  # room for those who are heard; None: everybody learns
+    batched: bool = True  # rows of many rounds in one pass, from models kept meanwhile
+
+
+class Local(NamedTuple):
+    """State of a run whose clients have models of their own."""
+
+    server: Any
+    clients: Any
+    merged: Any  # each client's newest step that the server has merged
+
+
+class Shared(NamedTuple):
+    """State of a run in which a client is a function of the last broadcast."""
+
+    server: Any
+    broadcast: Any
+
+
+def shares(stage: Stage) -> bool:
+    """Whether the clients need no state of their own."""
+    traits = stage.algorithm.traits
+    return traits.decides_with_broadcast and traits.forgets_unheard
+
+
+def begin(stage: Stage, key: Any) -> Local | Shared:
+    """The state before step 1."""
+    params = stage.problem.init(random.fold(key, random.INIT))
+    server, client_of = stage.algorithm.start(params, stage.clients)
+    if shares(stage):
+        return Shared(server, stage.algorithm.model(client_of(0)))
+    ks = everyone(stage)
+    return Local(server, jax.vmap(client_of)(ks), jnp.zeros_like(ks))
+
+
+def advance(
+    stage: Stage, state: Any, key: Any, resident: Any, pieces: Any, first: Any, shape: Shape
+) -> tuple[Any, Row]:
+    """`shape.rounds` rounds from step `first` on; `pieces` are [steps, clients, ...]."""
+    split = jax.tree.map(lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), pieces)
+    starts = first + shape.length * jnp.arange(shape.rounds)
+    whole = _shared_round if shares(stage) else _local_round
+
+    def body(state: Any, given: Any) -> tuple[Any, Row]:
+        start, piece = given
+        return whole(stage, state, key, resident, piece, start, shape)
+
+    if not shares(stage) and shape.batched:
+        return _local_stretch(stage, state, key, resident, pieces, first, shape)
+    state, rows = jax.lax.scan(body, state, (starts, split))
+    return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+
+
+# --- clients that are functions of the broadcast -------------------------------------------------
+
+
+def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
+    """Client k right after a download."""
+    _, client_of = stage.algorithm.start(broadcast, stage.clients)
+    return stage.algorithm.download(client_of(k), broadcast, jnp.int32(0))
+
+
+def _shared_round(
+    stage: Stage, state: Shared, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
+) -> tuple[Shared, Row]:
+    steps = start + jnp.arange(shape.length)
+    rows = _forward(stage, state.broadcast, key, resident, pieces, steps, shape.length)
+    if not shape.sync:
+        return state, _counted(rows, shape.length, 0, 0)
+    algorithm, t = stage.algorithm, steps[-1]
+    heard = algorithm.participation.heard(key, t, stage.clients)
+    if shape.cohort is None:
+        ks = everyone(stage)
+    else:  # those who are heard first; the room that is left over holds unheard clients
+        ks = jnp.nonzero(heard, size=shape.cohort, fill_value=stage.clients)[0]
+        heard, ks = ks < stage.clients, jnp.minimum(ks, stage.clients - 1)
+        pieces = jax.tree.map(lambda x: x[:, ks], pieces)
+    told = _gradients if _fuses(stage, shape) else _messages
+    collected, spoke = told(stage, state.broadcast, key, resident, pieces, steps, ks, heard)
+    server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
+    return Shared(server, broadcast), _counted(rows, shape.length, spoke, stage.clients)
+
+
+def _forward(
+    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, length: int
+) -> Row:
+    """The rows of a round: every client decides with the same model."""
+    model = stage.algorithm.model(_fresh(stage, broadcast, 0))
+    ks = everyone(stage)
+
+    def one(t: Any, piece: Any) -> Row:
+        samples = arrive(stage, key, resident, piece, t, ks)
+        seen, losses, metrics = face(stage, model, samples, key, t, ks, shared=True)
+        return written(stage, model[None], seen, losses, metrics, t)
+
+    together = max(n for n in range(1, length + 1) if length % n == 0 and n * len(ks) <= BATCH or n == 1)
+    blocks = jax.tree.map(lambda x: x.reshape(-1, together, *x.shape[1:]), (steps, pieces))
+    rows = jax.lax.map(lambda block: jax.vmap(one)(*block), blocks)
+    return jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), rows)  # type: ignore[no-any-return]
+
+
+def _fuses(stage: Stage, shape: Shape) -> bool:
+    """Whether the sum of messages is the gradient of a sum, so that no message need be formed."""
+    algorithm = stage.algorithm
+    linear = algorithm.codec.linear and algorithm.collect.additive
+    return algorithm.traits.sends_gradient_at_broadcast and linear and shape.length == 1
+
+
+def _gradients(
+    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, k: Any, heard: Any
+) -> Any:
+    """What the server collects, as one batched gradient."""
+    t = steps[0]
+    clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
+    _, _, weights = uploaded(stage, clients, heard, key, t, k)
+    model = stage.algorithm.model(_fresh(stage, broadcast, 0))
+    samples = arrive(stage, key, resident, jax.tree.map(lambda x: x[0], pieces), t, k)
+    seen, _, _ = face(stage, model, samples, key, t, k, shared=True)
+
+    def weighted(params: Any) -> Any:
+        losses = jax.vmap(stage.problem.loss, in_axes=(None, 0))(params, seen)
+        return jnp.sum(weights * jnp.where(weights > 0, losses, 0))
+
+    total = jax.grad(weighted)(model)
+    summed = stage.algorithm.collect.gather(total[None], jnp.ones(1, total.dtype), stage.clients)
+    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
+    return summed._replace(weight=jnp.sum(weights), count=spoke), spoke
+
+
+def _messages(
+    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, k: Any, heard: Any
+) -> Any:
+    """What the server collects, from the messages of the clients `k`."""
+    model = stage.algorithm.model(_fresh(stage, broadcast, 0))
+    clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
+
+    def one(clients: Any, given: Any) -> tuple[Any, None]:
+        t, piece = given
+        samples = arrive(stage, key, resident, piece, t, k)
+        seen, _, _ = face(stage, model, samples, key, t, k, shared=True)
+        return learnt(stage, clients, seen, key, t, k), None
+
+    clients, _ = _scan(one, clients, (steps, pieces), len(steps))
+    _, bodies, weights = uploaded(stage, clients, heard, key, steps[-1], k)
+    collected = stage.algorithm.collect.gather(bodies, weights, stage.clients)
+    return collected, jnp.sum(weights > 0, dtype=jnp.int32)
+
+
+# --- clients with models of their own ------------------------------------------------------------
+
+
+def _local_round(
+    stage: Stage, state: Local, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
+) -> tuple[Local, Row]:
+    """A round whose rows are written as it goes: for models too large to be kept for later."""
+    ks = everyone(stage)
+
+    def one(clients: Any, given: Any) -> tuple[Any, Row]:
+        t, piece = given
+        samples = arrive(stage, key, resident, piece, t, ks)
+        models = jax.vmap(stage.algorithm.model)(clients)
+        seen, losses, metrics = face(stage, models, samples, key, t, ks, shared=False)
+        row = written(stage, models, seen, losses, metrics, t)
+        return learnt(stage, clients, seen, key, t, ks), row
+
+    steps = start + jnp.arange(shape.length)
+    clients, rows = _scan(one, state.clients, (steps, pieces), shape.length)
+    state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
+    return state, _counted(rows, shape.length, spoke, got)
+
+
+def _local_stretch(
+    stage: Stage, state: Local, key: Any, resident: Any, pieces: Any, first: Any, shape: Shape
+) -> tuple[Local, Row]:
+    """Many rounds: all samples first, then only the learning in turn, then all rows at once."""
+    ks = everyone(stage)
+    count = shape.rounds * shape.length
+    steps = first + jnp.arange(count)
+    samples = jax.vmap(lambda t, piece: arrive(stage, key, resident, piece, t, ks))(steps, pieces)
+    split = jax.tree.map(
+        lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), (steps, samples)
+    )
+
+    def one(clients: Any, given: Any) -> tuple[Any, Any]:
+        t, sample = given
+        models = jax.vmap(stage.algorithm.model)(clients)
+        seen, _, _ = face(stage, models, sample, key, t, ks, shared=False)
+        return learnt(stage, clients, seen, key, t, ks), models
+
+    def whole(state: Local, given: Any) -> tuple[Local, Any]:
+        steps, _ = given
+        clients, models = _scan(one, state.clients, given, shape.length)
+        state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
+        return state, (models, spoke, got)
+
+    state, (models, spoke, got) = jax.lax.scan(whole, state, split)
+
+    def after(t: Any, sample: Any, models: Any) -> Row:
+        seen, losses, metrics = face(stage, models, sample, key, t, ks, shared=False)
+        return written(stage, models, seen, losses, metrics, t)
+
+    rows = jax.vmap(after)(steps, samples, models.reshape(count, *models.shape[2:]))
+    return state, _counted(rows, shape.length, spoke, got)
+
+
+def _exchanged(
+    stage: Stage, state: Local, key: Any, t: Any, shape: Shape
+) -> tuple[Local, Any, Any]:
+    """The sync at the end of a round, over links that take no time."""
+    if not shape.sync:
+        return state, jnp.int32(0), jnp.int32(0)
+    algorithm, ks = stage.algorithm, everyone(stage)
+    heard = algorithm.participation.heard(key, t, stage.clients)
+    clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
+    collected = algorithm.collect.gather(bodies, weights, stage.clients)
+    server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
+    merged = jnp.where(weights > 0, t, state.merged)
+    clients = jax.vmap(algorithm.download, in_axes=(0, None, 0))(clients, broadcast, merged)
+    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
+    return Local(server, clients, merged), spoke, jnp.int32(stage.clients)
+
+
+# --- shared by both ------------------------------------------------------------------------------
+
+
+def _scan(body: Any, carry: Any, given: Any, length: int) -> Any:
+    """A scan, without the loop where there is a single step."""
+    if length > 1:
+        return jax.lax.scan(body, carry, given)
+    carry, out = body(carry, jax.tree.map(lambda x: x[0], given))
+    return carry, jax.tree.map(lambda x: x[None], out)
+
+
+def _counted(rows: Row, length: int, spoke: Any, got: Any) -> Row:
+    """The rows with who was heard and who received, at the last step of each round."""
+    last = jnp.arange(rows["loss"].shape[0]) % length == length - 1
+
+    def placed(count: Any) -> jax.Array:
+        each = jnp.repeat(jnp.ravel(jnp.asarray(count, jnp.int32)), length)
+        return jnp.where(last, each if each.size == last.size else count, 0)
+
+    return {**rows, "heard": placed(spoke), "received": placed(got)}

@@ -1,0 +1,115 @@
+"""One occasion for all clients at once: samples arrive, models decide, what happened is written down.
+
+Both paths of the simulator are built from these pieces, so that they cannot differ in what they
+record or in what they draw.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import random
+from mainstem.base import Algorithm, At, Flat, Form, Gradient, Problem, Sample, Stream, flat
+
+MEASURES = ("average", "collective", "consensus", "expected", "virtual")
+Row = dict[str, jax.Array]  # what is recorded of a step, by name
+Spread = Callable[[jax.Array], jax.Array]  # lays an array over the devices by its client axis
+
+
+class Stage(NamedTuple):
+    """An algorithm, a problem and a stream, met for a run."""
+
+    algorithm: Algorithm
+    problem: Flat
+    gradient: Gradient
+    sample: Any  # the stream's
+    expected: Any  # the stream's, or None
+    clients: int
+    measure: tuple[str, ...]
+    spread: Spread
+
+
+def meet(
+    algorithm: Algorithm, problem: Problem, stream: Stream, measure: tuple[str, ...], spread: Spread
+) -> Stage:
+    """The stage for these three, in the dtype in force."""
+    vectors = flat(problem)
+    return Stage(
+        algorithm,
+        vectors,
+        jax.grad(vectors.loss),
+        stream.sample,
+        stream.expected,
+        stream.clients,
+        measure,
+        spread,
+    )
+
+
+def everyone(stage: Stage) -> jax.Array:
+    """All clients, spread over the devices: what is computed from them is spread likewise."""
+    return stage.spread(jnp.arange(stage.clients))
+
+
+def occasion(key: Any, purpose: int, t: Any, k: Any) -> At:
+    """Step t at the clients `k` (an array), each with its own key for this purpose."""
+    at_step = random.fold(key, purpose, t)
+    return At(jnp.broadcast_to(t, k.shape), k, jax.vmap(lambda each: random.fold(at_step, each))(k))
+
+
+def arrive(stage: Stage, key: Any, resident: Any, pieces: Any, t: Any, k: Any) -> Sample:
+    """The samples of the clients `k` at step t; `pieces` has their axis first."""
+    at = occasion(key, random.STREAM, t, k)
+    return jax.vmap(lambda piece, at: stage.sample(resident, piece, at))(pieces, at)  # type: ignore[no-any-return]
+
+
+def face(stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, shared: bool) -> Any:
+    """Clients decide: (what each has seen, its loss, its metrics). `shared`: one model for all."""
+    problem = stage.problem
+
+    def one(params: Any, sample: Sample, at: At) -> Any:
+        decision = problem.decide(params, sample.shown, at)
+        seen = problem.reveal(decision, sample)
+        return seen, problem.loss(params, seen), problem.metrics(decision, sample)
+
+    at = occasion(key, random.DECIDE, t, k)
+    return jax.vmap(one, in_axes=(None if shared else 0, 0, 0))(params, samples, at)
+
+
+def written(stage: Stage, models: Any, seen: Any, losses: Any, metrics: Any, t: Any) -> Row:
+    """The row of a step: mean loss and metrics, and what was asked to be measured.
+
+    `models` are those of all clients, or a single one if all share it.
+    """
+    row = {"loss": jnp.mean(losses), **{name: jnp.mean(each) for name, each in metrics.items()}}
+    return {**row, **{name: _measured(name, stage, models, seen, t) for name in stage.measure}}
+
+
+def _measured(name: str, stage: Stage, models: Any, seen: Any, t: Any) -> jax.Array:
+    center = jnp.mean(models, axis=0)
+    if name == "average":
+        return center
+    if name == "consensus":  # V_t of Sahu et al. 2026
+        return jnp.mean(jnp.sum((models - center) ** 2, axis=1))
+    if name == "collective":  # (1/m) sum of l_t(x_i), Mitra et al. 2021, eq. (2)
+        return _collective(stage, models, seen)
+    ks = everyone(stage)
+    expected = _mean_form(jax.vmap(lambda k: stage.expected(t, k))(ks))
+    if name == "virtual":  # the expected loss of the mean model, Sahu et al. 2026, Lemma 1
+        return jnp.asarray(expected.value(center))
+    return jnp.mean(jax.vmap(expected.value)(models))  # their eq. (3)
+
+
+def _collective(stage: Stage, models: Any, seen: Any) -> jax.Array:
+    """Every client's model on every client's loss: by moments, or as one matrix product."""
+    if stage.problem.form is not None:
+        pooled = _mean_form(jax.vmap(stage.problem.form)(seen))
+        return jnp.mean(jax.vmap(pooled.value)(models))
+    each = jax.vmap(jax.vmap(stage.problem.loss, in_axes=(None, 0)), in_axes=(0, None))
+    return jnp.mean(each(models, seen))
+
+
+def _mean_form(forms: Form) -> Form:
+    return Form(*(jnp.mean(part, axis=0) for part in forms))

@@ -1,0 +1,119 @@
+"""Experiment files: TOML in the nouns of the library, refused with the nearest valid name.
+
+A table with a `name` is a call of the factory of that name; a table inside it is a part.
+"""
+
+import difflib
+import inspect
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from mainstem import algorithms, parts, problems, streams
+from mainstem.base import Algorithm, Problem, Stream
+from mainstem.errors import BadSpec
+
+TABLES = ("problem", "stream", "algorithm", "simulate")
+SETTINGS = ("steps", "seed", "seeds", "dtype", "measure", "network", "chunk", "checkpoint", "devices", "plain")
+DEALS = ("by_key", "by_label", "evenly", "in_time")
+
+
+class Experiment(NamedTuple):
+    """What a file asks for."""
+
+    problem: Problem
+    stream: Stream
+    algorithms: list[Algorithm]
+    settings: dict[str, Any]
+
+
+def read(path: str | Path, changes: Iterable[str] = ()) -> Experiment:
+    """The experiment in the file at `path`, with `key=value` changes made to it first."""
+    try:
+        content = tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise BadSpec(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSpec(f"{path}: is not TOML: {error}") from None
+    for change in changes:
+        apply(content, change)
+    return build(content, str(path))
+
+
+def apply(content: dict[str, Any], change: str) -> None:
+    """Make one `key=value` change: `simulate.steps=100`, `algorithm.0.step=0.5`."""
+    key, equals, value = change.partition("=")
+    if not equals:
+        raise BadSpec(f"--set {change}: wants key=value, such as simulate.steps=100")
+    try:
+        parsed = tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *way, last = key.strip().split(".")
+    place: Any = content
+    try:
+        for name in way:
+            place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
+        place[int(last) if isinstance(place, list) else last] = parsed
+    except (IndexError, ValueError, TypeError, AttributeError):
+        raise BadSpec(f"--set {change}: there is no such place in the file") from None
+
+
+def build(content: Mapping[str, Any], where: str = "spec") -> Experiment:
+    """The experiment that a parsed file describes."""
+    _known(where, "table", content, TABLES)
+    for name in ("problem", "stream", "algorithm"):
+        if name not in content:
+            raise BadSpec(f"{where}: the table [{name}] is missing")
+    wanted = content["algorithm"]
+    listed = wanted if isinstance(wanted, list) else [wanted]
+    settings = dict(content.get("simulate", {}))
+    _known(f"{where}: [simulate]", "key", settings, SETTINGS)
+    if "network" in settings:
+        settings["network"] = made(f"{where}: network", parts, {"name": "network", **settings["network"]})
+    return Experiment(
+        made(f"{where}: [problem]", problems, content["problem"]),
+        made(f"{where}: [stream]", streams, content["stream"]),
+        [made(f"{where}: [[algorithm]]", algorithms, table) for table in listed],
+        settings,
+    )
+
+
+def made(where: str, module: ModuleType, table: Any) -> Any:
+    """What the factory named in `table` makes of the rest of it."""
+    if not isinstance(table, Mapping) or "name" not in table:
+        raise BadSpec(f'{where}: wants a table with a name, such as name = "{module.__all__[0]}"')
+    offered = [n for n in module.__all__ if module is not streams or n not in DEALS]
+    _known(where, "name", [table["name"]], offered)
+    return _call(where, getattr(module, table["name"]), {k: v for k, v in table.items() if k != "name"})
+
+
+def _call(where: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    signature = inspect.signature(factory)
+    _known(f"{where} {factory.__name__}", "key", arguments, list(signature.parameters))
+    values = {key: _value(f"{where} {key}", value) for key, value in arguments.items()}
+    for name, parameter in signature.parameters.items():
+        if parameter.default is inspect.Parameter.empty and name not in values:
+            raise BadSpec(f"{where}: {factory.__name__} needs {name}")
+    return factory(**values)
+
+
+def _value(where: str, value: Any) -> Any:
+    """A table inside a table is a part (or a way to deal)."""
+    if not isinstance(value, Mapping):
+        return value
+    if value.get("name") in DEALS:
+        arguments = {k: v for k, v in value.items() if k != "name"}
+        return _call(where, getattr(streams, value["name"]), arguments)
+    return made(where, parts, value)
+
+
+def _known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:
+    allowed = list(allowed)
+    for name in given:
+        if name not in allowed:
+            near = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.4)
+            hint = f", did you mean {near[0]}?" if near else f": one of {', '.join(allowed)}"
+            raise BadSpec(f"{where}: unknown {what} {name!r}{hint}")

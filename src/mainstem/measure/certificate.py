@@ -1,0 +1,173 @@
+r"""How close to its minimum a smooth convex function is at a point, proven from one gradient.
+
+The proof needs one point $w$ with gradient $g$. Where $f - \frac{\mu}{2}|\cdot|^2$ is convex, every
+direction $v$ gives, with $h = g + \mu v$ and the domain $U$,
+
+$$ f(w) - \min_{u \in U} f(u) \;\le\; \langle h, w\rangle + \max_{u \in U} \langle -h, u\rangle
+   + \tfrac{\mu}{2}|v|^2, $$
+
+because $\frac12|u-w|^2 \ge \langle v, u-w\rangle - \frac12|v|^2$. $v = 0$ is the Frank-Wolfe gap
+(Jaggi 2013, eq. (2)), $v = -g/\mu$ is $|g|^2 / 2\mu$, and the $v$ that leads to the projection of
+$w - g/\mu$ is the tightest. Every point a search looks at proves such a bound; the best is kept.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mainstem import check
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], tuple[float, Array]]
+Rounding = Callable[[Array, float], tuple[float, Array]]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Feasible(NamedTuple):
+    """A convex domain as the solver needs it; an "l2 ball" is centred at the origin."""
+
+    name: str
+    project: Callable[[Array], Array]
+    support: Callable[[Array], float] | None  # max of <g, u> over the domain; None if unbounded
+    bounds: tuple[Array | float, Array | float] | None = None
+
+
+class Solution(NamedTuple):
+    """A point, its value, and the proof: `value` - minimum <= `gap`."""
+
+    params: Array
+    value: float
+    gap: float
+    statement: str
+
+
+def everything() -> Feasible:
+    """No constraint at all."""
+    return Feasible("everything", lambda w: w, None)
+
+
+def l2_ball(radius: float) -> Feasible:
+    """All params of Euclidean norm at most `radius`."""
+    check.positive("l2_ball", "radius", radius)
+
+    def project(params: Array) -> Array:
+        return params * min(1.0, radius / max(norm(params), 1e-300))
+
+    return Feasible(f"l2 ball of radius {radius:g}", project, lambda g: radius * norm(g))
+
+
+def box(low: Array | float, high: Array | float, name: str = "box") -> Feasible:
+    """All params between `low` and `high`, coordinate by coordinate; either may be infinite."""
+
+    def support(gradient: Array) -> float:
+        return float(np.sum(np.maximum(gradient * low, gradient * high)))
+
+    bounded = bool(np.all(np.isfinite(low)) and np.all(np.isfinite(high)))
+    project: Callable[[Array], Array] = lambda w: np.clip(w, low, high)  # noqa: E731
+    return Feasible(name, project, support if bounded else None, (low, high))
+
+
+def norm(vector: Array) -> float:
+    """The Euclidean norm."""
+    return float(np.linalg.norm(vector))
+
+
+def ball_radius(feasible: Feasible, size: int) -> float | None:
+    """The radius where the domain is an l2 ball, infinity where it is everything, else None."""
+    if feasible.support is None and feasible.bounds is None and feasible.name == "everything":
+        return math.inf
+    if feasible.support is not None and feasible.name.startswith("l2 ball"):
+        return float(feasible.support(np.eye(1, size)[0]))
+    return None
+
+
+def certificate(
+    params: Array, gradient: Array, feasible: Feasible, curvature: float, error: Array
+) -> tuple[float, float]:
+    """A bound on f(params) - min f, and how much rounding may have taken from that bound.
+
+    `error` bounds each gradient entry's own error. `params` may lie outside the domain.
+    """
+    ulps = (16 + params.size) * EPS
+    if feasible.support is None:
+        if curvature == 0:
+            return math.inf, 0.0
+        move = feasible.project(params - gradient / curvature) - params
+        gap = -float(gradient @ move + curvature / 2 * (move @ move))
+        wrong = norm(error) * (norm(move) + norm(error) / curvature)
+        size = (norm(gradient) + curvature * norm(move)) * (norm(params) + norm(move))
+        return max(gap, 0.0), wrong + 4 * EPS * size + ulps * norm(gradient) * norm(move)
+    moves = [np.zeros_like(params)]
+    if curvature > 0:
+        full = -gradient / curvature
+        moves += [full, feasible.project(params + full) - params]
+    spread = feasible.support(error) + feasible.support(-error) + 2 * float(error @ abs(params))
+    best = (math.inf, 0.0)
+    for move in moves:
+        slope = gradient + curvature * move
+        most, bend = feasible.support(-slope), curvature / 2 * float(move @ move)
+        gap = float(slope @ params) + most + bend
+        size = float((abs(gradient) + curvature * abs(move)) @ abs(params)) + abs(most) + bend
+        best = min(best, (max(gap, 0.0), spread + ulps * size), key=sum)
+    return best
+
+
+class Search:
+    """The best point seen, the highest lower bound proven, and the budget left."""
+
+    def __init__(
+        self,
+        function: Function,
+        feasible: Feasible,
+        curvature: float,
+        rounding: Rounding | None,
+        tolerance: float,
+        most: int,
+    ) -> None:
+        self.function, self.feasible, self.curvature = function, feasible, curvature
+        self.rounding, self.tolerance, self.most = rounding, tolerance, most
+        self.evaluations = 0
+        self.params: Array = np.zeros(0)
+        self.gradient: Array = np.zeros(0)
+        self.value, self.lower, self.doubt = math.inf, -math.inf, 0.0
+
+    def at(self, params: Array, inside: bool = True) -> tuple[float, Array]:
+        """Value and gradient at `params`, noted for the proof, and as the answer if `inside`."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, gradient = self.function(params)
+        value, gradient = float(value), np.asarray(gradient, dtype=np.float64)
+        self.evaluations += 1
+        if not (math.isfinite(value) and np.all(np.isfinite(gradient))):
+            return math.inf, np.zeros_like(params)
+        if self.rounding is None:
+            error = 4 * EPS * abs(gradient)
+            self.rounding = lambda _, value: (32 * EPS * abs(value), error)
+        wrong, error = self.rounding(params, value)
+        gap, doubt = certificate(params, gradient, self.feasible, self.curvature, error)
+        self.lower = max(self.lower, value - gap - doubt - wrong)
+        if inside and value < self.value:
+            self.params, self.value, self.gradient = params, value, gradient
+            self.doubt = doubt + wrong
+        return value, gradient
+
+    @property
+    def gap(self) -> float:
+        """A bound on the best value seen minus the minimum."""
+        return max(self.value - self.lower, 0.0) + self.doubt
+
+    @property
+    def done(self) -> bool:
+        """Close enough, at the limit of rounding, or out of budget."""
+        enough = max(self.tolerance * max(1.0, abs(self.value)), 4 * self.doubt)
+        return self.gap <= enough or self.evaluations >= self.most
+
+    def solution(self) -> Solution:
+        """The answer, and in words what it is best among."""
+        name = self.feasible.name
+        where = "over everything" if name == "everything" else f"in the {name}"
+        statement = f"best {where} (certified within {self.gap:.1e})"
+        return Solution(self.params, self.value, self.gap, statement)

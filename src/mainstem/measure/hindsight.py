@@ -1,0 +1,282 @@
+"""The best fixed model in hindsight, for any prefix of a stream, inside a domain.
+
+Quadratic losses are summed up as forms and minimised in closed form; other convex losses are
+minimised to a certificate; for anything else the best model found is reported as just that.
+Values are sums over steps of means over clients, the units of Mitra et al. 2021, eq. (2).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+from mainstem import random
+from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Stream, flat
+from mainstem.errors import BadData
+from mainstem.measure.certificate import Feasible, Solution
+from mainstem.measure.quadratic_solver import minimise_quadratic
+from mainstem.measure.solver import minimise
+
+STEPS = 4096  # replayed at a time
+MOST = 2**31  # bytes of samples that may be held at once
+HESSIAN = 1000  # parameters up to which second derivatives are worth their price
+FOUND = "best found by L-BFGS from the run's final model, without a certificate: the loss is not convex"
+
+
+class Hindsight(NamedTuple):
+    """The best models for several prefixes."""
+
+    values: np.ndarray  # the smallest sum of losses for each prefix
+    gaps: np.ndarray  # each is at most this far above the true minimum
+    params: np.ndarray  # the best model for the last prefix
+    statement: str
+
+
+class Question(NamedTuple):
+    """Which best: of what losses, where."""
+
+    problem: Problem
+    stream: Stream
+    domain: Domain
+    seed: int
+    dtype: str
+    radius: float
+    start: np.ndarray
+    expected: bool = False  # the stream's expected losses instead of those that were drawn
+
+
+def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
+    """The best fixed model for the first `prefixes` steps, each on its own."""
+    problem = question.problem
+    if question.expected or (problem.form is not None and question.stream.rows() is None):
+        return _by_forms(question, list(prefixes))
+    return _by_rows(question, list(prefixes))
+
+
+# --- quadratic losses, replayed -------------------------------------------------------------------
+
+
+def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
+    """From the sums of the quadratic forms."""
+    dense = len(prefixes) > 1 and prefixes == list(range(1, prefixes[-1] + 1))
+    totals = list(_form_sums(question, prefixes))
+    matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
+    if matrices.ndim == 1 and (dense or len(prefixes) > 1):
+        return _isotropic(question, matrices, vectors, constants)
+    return _solved(
+        [
+            minimise_quadratic(*form, _feasible(question.domain), radius=question.radius)
+            for form in totals
+        ]
+    )
+
+
+def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
+    """The summed form of each prefix."""
+    replay = jax.jit(_form_of_step(question), static_argnums=())
+    stream, key = question.stream, jnp.asarray(random.root(question.seed))
+    total: Any = None
+    done = 0
+    for prefix_group in _grouped(prefixes):
+        while done < prefix_group[-1]:
+            last = min(done + STEPS, prefix_group[-1])
+            with jax.enable_x64(question.dtype == "float64"):
+                pieces = _cast(stream.chunk(question.seed, done + 1, last), question.dtype)
+                resident = _cast(stream.resident, question.dtype)
+                forms = replay(key, resident, pieces, jnp.arange(done + 1, last + 1))
+            each = [np.asarray(part, np.float64) for part in forms]
+            running = [np.cumsum(part, axis=0) + (0 if total is None else total[n]) for n, part in enumerate(each)]
+            for t in prefix_group:
+                if done < t <= last:
+                    matrix, vector, constant = (part[t - done - 1] for part in running)
+                    yield (matrix if np.ndim(matrix) else float(matrix)), vector, float(constant)
+            total, done = [part[-1] for part in running], last
+
+
+def _grouped(prefixes: list[int]) -> list[list[int]]:
+    return [sorted(prefixes)]
+
+
+def _form_of_step(question: Question) -> Any:
+    """(key, resident, pieces, steps) -> for each step, the mean of the clients' forms."""
+    stream, ks = question.stream, jnp.arange(question.stream.clients)
+    problem = flat(question.problem)
+
+    def form(key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Form:
+        if question.expected:
+            return stream.expected(t, k)  # type: ignore[misc]
+        assert problem.form is not None
+        return problem.form(_seen(problem, stream, key, resident, piece, t, k))
+
+    def step(key: Any, resident: Any, pieces: Any, t: Any) -> Form:
+        forms = jax.vmap(lambda piece, k: form(key, resident, piece, t, k))(pieces, ks)
+        return Form(*(jnp.mean(part, axis=0) for part in forms))
+
+    return jax.vmap(step, in_axes=(None, None, 0, 0))
+
+
+def _seen(problem: Flat, stream: Stream, key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Any:
+    """What client k saw at step t (of a problem that reveals the same whatever was decided)."""
+    at = At(t, k, random.fold(key, random.STREAM, t, k))
+    sample = stream.sample(resident, piece, at)
+    decision = problem.decide(problem.init(key), sample.shown, at)
+    return problem.reveal(decision, sample)
+
+
+def _isotropic(question: Question, scale: np.ndarray, vectors: np.ndarray, constants: np.ndarray) -> Hindsight:
+    """Many prefixes at once, where A is a multiple of I: the minimiser is a projection."""
+    domain = question.domain
+    if not scale.all():
+        if domain.support is None:
+            raise BadData("regret: linear losses have no best model on an unbounded domain")
+        values = constants - np.array([domain.support(vector) for vector in vectors])
+        params = np.zeros_like(vectors[-1])
+        params[np.argmax(vectors[-1])] = 1.0
+    else:
+        with jax.enable_x64(True):
+            points = np.asarray(jax.vmap(domain.project)(jnp.asarray(vectors / scale[:, None])))
+        values = 0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
+        params = points[-1]
+    gaps = 1e-12 * np.maximum(1, np.abs(constants))
+    where = "over everything" if domain.support is None else f"in the {domain.name}"
+    return Hindsight(values, gaps, params, f"best {where} (closed form)")
+
+
+# --- any loss, by the rows that came --------------------------------------------------------------
+
+
+def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
+    """From the distinct samples and how often each came."""
+    rows, weights = _weighted(question, prefixes)
+    with jax.enable_x64(True):
+        objective = _Objective(question.problem, rows)
+        solutions = []
+        start = np.asarray(question.start, np.float64)
+        for prefix, weight in zip(prefixes, weights, strict=True):
+            found = _minimised(question, objective, weight, start)
+            solutions.append(found._replace(value=prefix * found.value, gap=prefix * found.gap))
+            start = found.params
+    return _solved(solutions)
+
+
+def _weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
+    """(the samples, for each prefix the share of each of them)."""
+    stream, last = question.stream, max(prefixes)
+    known = stream.rows()
+    if known is not None:
+        count = len(jax.tree.leaves(known)[0])
+        tallies = [np.zeros(count) for _ in prefixes]
+        for first in range(1, last + 1, STEPS):
+            end = min(first + STEPS - 1, last)
+            table = stream.chunk(question.seed, first, end)
+            for tally, prefix in zip(tallies, prefixes, strict=True):
+                tally += np.bincount(table[: max(0, prefix - first + 1)].ravel(), minlength=count)
+        used = np.flatnonzero(np.sum(tallies, axis=0))
+        rows = jax.tree.map(lambda x: np.asarray(x)[used], known)
+        return rows, [tally[used] / tally.sum() for tally in tallies]
+    rows = _replayed(question, last)
+    share = np.repeat(np.arange(1, last + 1), stream.clients)
+    return rows, [(share <= prefix) / (prefix * stream.clients) for prefix in prefixes]
+
+
+def _replayed(question: Question, last: int) -> Sample:
+    """All samples of the first `last` steps, step after step."""
+    stream, key = question.stream, jnp.asarray(random.root(question.seed))
+    ks = jnp.arange(stream.clients)
+
+    def step(resident: Any, pieces: Any, t: Any) -> Sample:
+        at = jax.vmap(lambda k: At(t, k, random.fold(key, random.STREAM, t, k)))(ks)
+        return jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)  # type: ignore[no-any-return]
+
+    parts = []
+    with jax.enable_x64(question.dtype == "float64"):
+        resident = _cast(stream.resident, question.dtype)
+        replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
+        for first in range(1, last + 1, STEPS):
+            end = min(first + STEPS - 1, last)
+            pieces = _cast(stream.chunk(question.seed, first, end), question.dtype)
+            part = jax.device_get(replay(resident, pieces, jnp.arange(first, end + 1)))
+            if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
+                raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
+            parts.append(part)
+    joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)  # type: ignore[no-any-return]
+
+
+class _Objective:
+    """The weighted mean loss over the rows, in float64, with its derivatives."""
+
+    def __init__(self, problem: Problem, rows: Sample):
+        self.size = problem.size
+        vectors = flat(problem)
+        rows = jax.tree.map(jnp.asarray, _cast(rows, "float64"))
+
+        def seen(sample: Sample) -> Any:
+            at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+            decision = vectors.decide(vectors.init(at.key), sample.shown, at)
+            return vectors.reveal(decision, sample)
+
+        def mean(params: Any, weights: Any, rows: Any) -> Any:
+            losses = jax.vmap(lambda sample: vectors.loss(params, seen(sample)))(rows)
+            return weights @ losses
+
+        gradient = jax.jit(jax.value_and_grad(mean))
+        hessian = jax.jit(jax.hessian(mean))
+        self._gradient = lambda params, weights: gradient(params, weights, rows)
+        self._hessian = lambda params, weights: hessian(params, weights, rows)
+
+    def at(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        value, gradient = self._gradient(params, weights)
+        return float(value), np.asarray(gradient, np.float64)
+
+    def curve(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The matrix of second derivatives."""
+        return np.asarray(self._hessian(params, weights), np.float64)
+
+
+def _minimised(question: Question, objective: _Objective, weight: np.ndarray, start: np.ndarray) -> Solution:
+    problem = question.problem
+    if not problem.convex:
+        found = scipy.optimize.minimize(
+            objective.at, start, (weight,), "L-BFGS-B", True, options={"maxiter": 200}
+        )
+        return Solution(found.x, float(found.fun), math.inf, FOUND)
+    return minimise(
+        lambda params: objective.at(params, weight),
+        start,
+        _feasible(question.domain),
+        curvature=problem.curvature,
+        hessian=(lambda params: objective.curve(params, weight)) if objective.size <= HESSIAN else None,
+        radius=question.radius,
+    )
+
+
+def _feasible(domain: Domain) -> Feasible:
+    """The domain in NumPy's float64."""
+
+    def project(params: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(domain.project(jnp.asarray(params, jnp.float64)))
+
+    support = domain.support
+    reach = None if support is None else lambda gradient: float(support(gradient))
+    return Feasible(domain.name, project, reach, domain.bounds)
+
+
+def _solved(solutions: list[Solution]) -> Hindsight:
+    last = solutions[-1]
+    values, gaps = (np.array([getattr(s, name) for s in solutions]) for name in ("value", "gap"))
+    return Hindsight(values, gaps, last.params, last.statement)
+
+
+def _cast(tree: Any, dtype: str) -> Any:
+    def one(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return x.astype(dtype) if np.issubdtype(x.dtype, np.floating) else x
+
+    return jax.tree.map(one, tree)

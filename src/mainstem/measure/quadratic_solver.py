@@ -1,0 +1,179 @@
+r"""The best in hindsight of a quadratic: closed forms where there are any, each one certified."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mainstem import check
+from mainstem.measure.certificate import (
+    EPS,
+    Array,
+    Feasible,
+    Rounding,
+    Solution,
+    ball_radius,
+    norm,
+)
+from mainstem.measure.solver import minimise, secular, settle
+
+
+class Quadratic(NamedTuple):
+    """w'Aw / 2 - b'w + c, with A's spectrum; a diagonal A is kept as its eigenvalues alone."""
+
+    matrix: Array | None
+    linear: Array
+    constant: float
+    eigenvalues: Array
+    basis: Array | None
+
+    def times(self, params: Array) -> Array:
+        """A w."""
+        return self.eigenvalues * params if self.matrix is None else self.matrix @ params
+
+    def at(self, params: Array) -> tuple[float, Array]:
+        """Value and gradient."""
+        product = self.times(params)
+        value = float(params @ (product / 2 - self.linear)) + self.constant
+        return value, product - self.linear
+
+    def hessian(self, _: Array) -> Array:
+        """A in full."""
+        return np.diag(self.eigenvalues) if self.matrix is None else self.matrix
+
+    def rotate(self, vector: Array) -> Array:
+        """The coordinates of `vector` along the eigenvectors."""
+        return vector if self.basis is None else self.basis.T @ vector
+
+    def back(self, vector: Array) -> Array:
+        """The vector with these coordinates along the eigenvectors."""
+        return vector if self.basis is None else self.basis @ vector
+
+    @property
+    def noise(self) -> float:
+        """The size below which an eigenvalue cannot be told from zero."""
+        return 4 * self.linear.size * EPS * float(abs(self.eigenvalues).max())
+
+
+def minimise_quadratic(
+    A: ArrayLike,
+    b: ArrayLike,
+    c: float,
+    feasible: Feasible,
+    *,
+    tolerance: float = 1e-10,
+    radius: float = 100.0,
+) -> Solution:
+    r"""The smallest value of $\frac12 w^\top A w - b^\top w + c$ over a domain, with a certificate.
+
+    `A` is positive semidefinite: a matrix, the diagonal of one, or a number times the identity.
+    Over everything the answer is the one of least norm; where $b$ is not in the range of $A$ the
+    function has no minimum there, and the ball of `radius` is taken instead. Eigenvalues that
+    rounding cannot tell from zero count as zero.
+
+    >>> from mainstem.measure.solver import everything
+    >>> minimise_quadratic([[2.0, 0.0], [0.0, 0.0]], [2.0, 0.0], 1.0, everything())[:2]
+    (array([1., 0.]), 0.0)
+    """
+    quadratic = decompose(A, b, c)
+    if ball_radius(feasible, quadratic.linear.size) == math.inf:
+        found = anywhere(quadratic, feasible, tolerance)
+        if found is not None:
+            return found
+    curvature = max(float(quadratic.eigenvalues.min()) - quadratic.noise, 0.0)
+    domain = settle(feasible, quadratic.linear.size, curvature, radius)
+    return minimise(
+        quadratic.at,
+        closed_form(quadratic, domain),
+        domain,
+        curvature=curvature,
+        hessian=quadratic.hessian,
+        tolerance=tolerance,
+        rounding=rounding(quadratic),
+    )
+
+
+def decompose(A: ArrayLike, b: ArrayLike, c: float) -> Quadratic:
+    """The quadratic with A's spectrum, refused unless A is symmetric and semidefinite."""
+    matrix, linear = np.asarray(A, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if linear.ndim != 1 or matrix.shape not in ((), linear.shape, linear.shape * 2):
+        raise check.refuse(
+            "minimise_quadratic", "A", "be a number, (D,) or (D, D) for b of (D,)", matrix.shape
+        )
+    if matrix.ndim < 2:
+        quadratic = Quadratic(None, linear, float(c), matrix + np.zeros_like(linear), None)
+    else:
+        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-8 * float(abs(matrix).max())):
+            raise check.refuse("minimise_quadratic", "A", "be symmetric", A)
+        matrix = (matrix + matrix.T) / 2
+        quadratic = Quadratic(matrix, linear, float(c), *np.linalg.eigh(matrix))
+    lowest = float(quadratic.eigenvalues.min())
+    if not lowest >= -16 * quadratic.noise:
+        raise check.refuse("minimise_quadratic", "A's lowest eigenvalue", "be at least 0", lowest)
+    return quadratic
+
+
+def rounding(quadratic: Quadratic) -> Rounding:
+    """How far rounding may move the value and each gradient entry: dot products of length D."""
+    ulps = (8 + quadratic.linear.size) * EPS
+    sizes = quadratic._replace(
+        matrix=None if quadratic.matrix is None else abs(quadratic.matrix),
+        eigenvalues=abs(quadratic.eigenvalues),
+    )
+
+    def errors(params: Array, _: float) -> tuple[float, Array]:
+        product, linear = sizes.times(abs(params)), abs(quadratic.linear)
+        value = float(abs(params) @ (product / 2 + linear)) + abs(quadratic.constant)
+        return ulps * value, ulps * (product + linear)
+
+    return errors
+
+
+def anywhere(quadratic: Quadratic, feasible: Feasible, tolerance: float) -> Solution | None:
+    """The least-norm minimiser over everything, or None where b is not in the range of A."""
+    steep = quadratic.eigenvalues > 2 * quadratic.noise
+    linear = quadratic.rotate(quadratic.linear)
+    if norm(linear[~steep]) > 64 * linear.size * EPS * norm(linear):
+        return None
+
+    def in_range(vector: Array) -> Array:
+        return vector if steep.all() else quadratic.back(steep * quadratic.rotate(vector))
+
+    def at(params: Array) -> tuple[float, Array]:
+        value, gradient = quadratic.at(params)
+        return value, in_range(gradient)
+
+    inverse = np.divide(1.0, quadratic.eigenvalues, out=np.zeros_like(linear), where=steep)
+    params = np.zeros_like(linear)
+    for _ in range(3):  # the first solves, the others refine
+        params = params - quadratic.back(inverse * quadratic.rotate(quadratic.at(params)[1]))
+    curvature = 1.0  # of no matter where A and b are zero
+    if steep.any():
+        curvature = float(quadratic.eigenvalues[steep].min()) - quadratic.noise
+    found = minimise(
+        at, params, feasible, curvature=curvature, tolerance=tolerance, rounding=rounding(quadratic)
+    )
+    if steep.all() or not steep.any():
+        return found
+    read = f"{found.statement}, eigenvalues of A below {2 * quadratic.noise:.0e} read as 0"
+    return found._replace(statement=read)
+
+
+def closed_form(quadratic: Quadratic, domain: Feasible) -> Array:
+    """The minimiser where a formula gives it, otherwise the point of the domain nearest 0."""
+    linear, size = quadratic.linear, quadratic.linear.size
+    reach = ball_radius(domain, size)
+    if reach is not None:
+        turned = secular(quadratic.eigenvalues, quadratic.rotate(linear), reach)
+        return domain.project(quadratic.back(turned))
+    if domain.bounds is not None and quadratic.matrix is None:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            free = np.where(linear == 0, 0.0, linear / quadratic.eigenvalues)
+        return domain.project(free)
+    if domain.name.startswith("simplex") and not quadratic.eigenvalues.any():
+        total = float(domain.project(np.zeros(size)).sum())
+        vertex = np.zeros(size)
+        vertex[np.argmax(linear)] = total
+        return vertex
+    return domain.project(np.zeros(size))

@@ -1,0 +1,105 @@
+"""Regret: what was lost against the best fixed model in hindsight, with the proof of that best."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem import check
+from mainstem.base import Domain, Problem, Stream
+from mainstem.errors import MainstemError
+from mainstem.measure.hindsight import Question, best_fixed
+
+KINDS = {"global": "loss", "collective": "collective", "expected": "expected", "virtual": "virtual"}
+
+
+class Regret(NamedTuple):
+    """Regret at some prefixes: sums over steps of means over clients (times K it is Kwon et al.'s (3))."""
+
+    kind: str
+    steps: np.ndarray  # the prefixes
+    values: np.ndarray  # [prefixes], or [seeds, prefixes]
+    gaps: np.ndarray  # the comparator is at most this far above the true minimum
+    error: np.ndarray  # standard error of a sampled loss; 0 where it was measured in full
+    params: np.ndarray  # the best model for the last prefix (of the last seed)
+    statement: str  # over what the best was taken, and how surely
+
+    def __float__(self) -> float:
+        return float(np.mean(self.values[..., -1]))
+
+    def __str__(self) -> str:
+        interval = 1.96 * float(np.mean(self.error[..., -1]))
+        spread = f" ± {interval:.3g}" if interval else ""
+        return f"{self.kind} regret {float(self):.6g}{spread} at step {self.steps[-1]}, against the {self.statement}"
+
+
+def regret_of(
+    trace: Mapping[str, np.ndarray],
+    problem: Problem,
+    stream: Stream,
+    domain: Domain,
+    *,
+    start: np.ndarray,
+    seeds: list[int],
+    dtype: str,
+    shared: bool,
+    steps: int,
+    at: Sequence[int] | str | None,
+    kind: str | None,
+    radius: float,
+) -> Regret:
+    """The regret of a run with this trace; see `Run.regret`."""
+    chosen = _kind(trace, kind, shared)
+    prefixes = _prefixes(at, steps)
+    starts = np.atleast_2d(start)
+    spent = np.cumsum(trace[KINDS[chosen]], axis=1)[:, np.array(prefixes) - 1]
+    bests = []
+    for n, seed in enumerate(seeds):
+        expected = chosen in ("expected", "virtual")
+        question = Question(problem, stream, domain, seed, dtype, radius, starts[n], expected)
+        bests.append(best_fixed(question, prefixes))
+        if expected:  # the same for every seed
+            bests *= len(seeds)
+            break
+    values = spent - np.stack([best.values for best in bests])
+    gaps = np.stack([best.gaps for best in bests])
+    error = _error(trace, chosen, prefixes, values.shape)
+    many = len(seeds) > 1
+    return Regret(
+        chosen,
+        np.array(prefixes),
+        *(part if many else part[0] for part in (values, gaps, error)),
+        bests[-1].params,
+        bests[-1].statement,
+    )
+
+
+def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:
+    """The standard error of a collective loss that was sampled."""
+    if kind != "collective" or "collective_error" not in trace:
+        return np.zeros(shape)
+    return np.asarray(np.sqrt(np.cumsum(trace["collective_error"] ** 2, axis=1))[:, np.array(prefixes) - 1])
+
+
+def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool) -> str:
+    if kind is None:
+        if "collective" in trace:
+            return "collective"
+        if shared:
+            return "global"
+        raise MainstemError(
+            'regret: the clients have models of their own: simulate(..., measure=["collective"])'
+        )
+    check.one_of("regret", "kind", kind, list(KINDS))
+    if KINDS[kind] not in trace:
+        raise MainstemError(f'regret: {kind} was not recorded: simulate(..., measure=["{kind}"])')
+    return kind
+
+
+def _prefixes(at: Sequence[int] | str | None, steps: int) -> list[int]:
+    if at is None:
+        return [steps]
+    if isinstance(at, str):
+        check.one_of("regret", "at", at, ["all"])
+        return list(range(1, steps + 1))
+    return sorted(check.integer("regret", "at", t, least=1, most=steps) for t in at)

@@ -1,0 +1,42 @@
+"""Small values, freely combined: mirror maps, domains, step sizes, syncs, participations, codecs, collects."""
+
+from mainstem.parts.codec import half, plain, top_k
+from mainstem.parts.collect import median, total, trimmed_mean
+from mainstem.parts.domain import box, everything, l1_ball, l2_ball, p_ball, simplex
+from mainstem.parts.mirror import entropy, euclidean, p_norm
+from mainstem.parts.network import network
+from mainstem.parts.participation import bernoulli, everyone, exactly, given
+from mainstem.parts.quantiser import quantiser
+from mainstem.parts.step import adagrad, constant, inverse_sqrt, inverse_time
+from mainstem.parts.sync import after_steps, every, never
+
+__all__ = [
+    "adagrad",
+    "after_steps",
+    "bernoulli",
+    "box",
+    "constant",
+    "entropy",
+    "euclidean",
+    "every",
+    "everyone",
+    "everything",
+    "exactly",
+    "given",
+    "half",
+    "inverse_sqrt",
+    "inverse_time",
+    "l1_ball",
+    "l2_ball",
+    "median",
+    "network",
+    "never",
+    "p_ball",
+    "p_norm",
+    "plain",
+    "quantiser",
+    "simplex",
+    "top_k",
+    "total",
+    "trimmed_mean",
+]

@@ -1,0 +1,53 @@
+"""Collect: what the server gets to see of the bodies that arrived."""
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import check
+from mainstem.base import Collect, Collected
+from mainstem.spec import recorded
+
+
+@recorded
+def total() -> Collect:
+    """The weighted sum of the bodies."""
+
+    def gather(bodies: jax.Array, weights: jax.Array, clients: int) -> Collected:
+        spoken = jnp.where(weights[:, None] > 0, bodies, 0)  # the unheard may hold anything, even NaN
+        return Collected(weights @ spoken, jnp.sum(weights), jnp.sum(weights > 0), clients)
+
+    return Collect(gather, additive=True)
+
+
+@recorded
+def median() -> Collect:
+    """The coordinate-wise median of the bodies, in the place of their mean."""
+
+    def kept(rank: jax.Array, count: jax.Array) -> jax.Array:
+        return (rank == (count - 1) // 2) | (rank == count // 2)
+
+    return Collect(lambda *seen: _ranked(*seen, kept), additive=False)
+
+
+@recorded
+def trimmed_mean(share: float) -> Collect:
+    """The mean without the lowest and the highest `share` of the bodies, for each coordinate."""
+    if not 0 <= check.number("trimmed_mean", "share", share) < 0.5:
+        raise check.refuse("trimmed_mean", "share", "lie in [0, 0.5)", share)
+
+    def kept(rank: jax.Array, count: jax.Array) -> jax.Array:
+        cut = jnp.floor(share * count).astype(jnp.int32)
+        return (rank >= cut) & (rank < count - cut)
+
+    return Collect(lambda *seen: _ranked(*seen, kept), additive=False)
+
+
+def _ranked(bodies: jax.Array, weights: jax.Array, clients: int, kept) -> Collected:  # type: ignore[no-untyped-def]
+    """The mean of the bodies whose rank is kept, for each coordinate, as if it were the mean of all."""
+    arrived = weights > 0
+    count = jnp.sum(arrived)
+    ordered = jnp.sort(jnp.where(arrived[:, None], bodies, jnp.inf), axis=0)
+    use = kept(jnp.arange(len(bodies)), count) & (jnp.arange(len(bodies)) < count)
+    center = jnp.sum(jnp.where(use[:, None], ordered, 0), axis=0) / jnp.maximum(jnp.sum(use), 1)
+    weight = jnp.sum(weights)
+    return Collected(center * weight, weight, count, clients)

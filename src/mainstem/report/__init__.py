@@ -1,0 +1,1 @@
+"""Figures from numbers; nothing is recomputed here."""

@@ -1,0 +1,5 @@
+"""What happened: the trace, the bits, the models, and the folder they are kept in."""
+
+from mainstem.run.run import Run, Summary, compare, load
+
+__all__ = ["Run", "Summary", "compare", "load"]

@@ -1,0 +1,175 @@
+"""A run's folder: spec, environment, trace and model, and while it runs a checkpoint to resume from.
+
+Every file is written beside its place, synced and moved there, so that a kill at any instant leaves
+either the old state or the new one. A finished run carries the checksums of its files.
+"""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from mainstem.errors import BrokenRun
+from mainstem.run import trace
+
+FORMAT = 1
+PACKAGES = ("mainstem", "jax", "jaxlib", "numpy", "scipy", "optax", "pyarrow")
+
+
+def write(path: Path, data: bytes) -> None:
+    """`data` into `path`, all or nothing."""
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def arrays(content: Mapping[str, np.ndarray]) -> bytes:
+    """Named arrays as the bytes of an .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **content)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def environment() -> dict[str, Any]:
+    """Where the run was made: versions, machine, devices."""
+    import jax
+
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "devices": [str(device) for device in jax.devices()],
+        "packages": versions,
+    }
+
+
+def claim(path: Path, spec: Mapping[str, Any]) -> None:
+    """Make `path` the folder of a run of `spec`, new or to be resumed.
+
+    Refused if another experiment lies there, or this one is already finished.
+    """
+    if (path / "run.json").exists():
+        raise BrokenRun(f"{path}: holds a finished run: load it, or choose another folder")
+    wanted = tomli_w.dumps(spec)
+    if (path / "spec.toml").exists():
+        if (path / "spec.toml").read_text() != wanted:
+            raise BrokenRun(f"{path}: holds another experiment: choose another folder")
+    elif path.exists() and any(path.iterdir()):
+        raise BrokenRun(f"{path}: is not empty and holds no run: choose another folder")
+    (path / "trace").mkdir(parents=True, exist_ok=True)
+    write(path / "environment.json", json.dumps(environment(), indent=1).encode())
+    write(path / "spec.toml", wanted.encode())
+
+
+def add_part(path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> None:
+    """One more stretch of the trace."""
+    buffer = io.BytesIO()
+    trace.pyarrow().parquet.write_table(trace.table(columns, first, seeds), buffer)
+    write(_part(path, number), buffer.getvalue())
+
+
+def _part(path: Path, number: int) -> Path:
+    return path / "trace" / f"{number:06d}.parquet"
+
+
+def checkpoint(path: Path, step: int, parts: int, state: Mapping[str, np.ndarray]) -> None:
+    """Where to go on: after `step`, with `parts` parts of the trace written."""
+    head = {"step": np.asarray(step), "parts": np.asarray(parts)}
+    write(path / "checkpoint.npz", arrays({**head, **{f"state/{k}": v for k, v in state.items()}}))
+
+
+def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
+    """(step, parts, state) of the last checkpoint, or None."""
+    found = path / "checkpoint.npz"
+    if not found.exists():
+        return None
+    content = _read_arrays(found)
+    state = {k.removeprefix("state/"): v for k, v in content.items() if k.startswith("state/")}
+    return int(content["step"]), int(content["parts"]), state
+
+
+def finish(
+    path: Path, parts: int, model: Mapping[str, np.ndarray], summary: Mapping[str, Any]
+) -> None:
+    """Join the first `parts` parts of the trace, write the model, and seal the run."""
+    _join(path, parts)
+    write(path / "model.npz", arrays(model))
+    seals = {name: _digest(path / name) for name in ("spec.toml", "trace.parquet", "model.npz")}
+    content = {"format": FORMAT, **summary, "sha256": seals}
+    write(path / "run.json", json.dumps(content, indent=1).encode())
+    shutil.rmtree(path / "trace")
+    (path / "checkpoint.npz").unlink(missing_ok=True)
+
+
+def _join(path: Path, parts: int) -> None:
+    """The parts as one file, a part at a time."""
+    pq = trace.pyarrow().parquet
+    files = [_part(path, number) for number in range(parts)]
+    temporary = path / "trace.parquet.new"
+    with pq.ParquetWriter(temporary, _guarded(files[0], pq.read_schema)) as writer:
+        for file in files:
+            writer.write_table(_guarded(file, pq.read_table))
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(path / "trace.parquet")
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray], trace.File]:
+    """(spec, summary, model, trace) of a finished run, checked against its seals."""
+    if not path.is_dir():
+        raise BrokenRun(f"{path}: there is no such run folder")
+    if not (path / "run.json").exists():
+        unfinished = (path / "spec.toml").exists()
+        why = "was not finished: run it again to resume" if unfinished else "is not a run folder"
+        raise BrokenRun(f"{path}: {why}")
+    summary = _guarded(path / "run.json", lambda file: json.loads(file.read_text()))
+    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
+        raise BrokenRun(f"{path}: run.json is not of format {FORMAT}")
+    for name, seal in summary.get("sha256", {}).items():
+        if not (path / name).exists():
+            raise BrokenRun(f"{path}: {name} is missing")
+        if _digest(path / name) != seal:
+            raise BrokenRun(f"{path}: {name} is not what was written (its checksum differs)")
+    spec = _guarded(path / "spec.toml", lambda file: tomllib.loads(file.read_text()))
+    model = _read_arrays(path / "model.npz")
+    return spec, summary, model, trace.File(path / "trace.parquet")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    def read_all(path: Path) -> dict[str, np.ndarray]:
+        with np.load(path, allow_pickle=False) as content:
+            return {name: content[name] for name in content.files}
+
+    return _guarded(path, read_all)  # type: ignore[no-any-return]
+
+
+def _guarded(path: Path, read: Callable[[Path], Any]) -> Any:
+    try:
+        return read(path)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BrokenRun(f"{path.parent}: {path.name} cannot be read: {reason}") from None

@@ -1,0 +1,262 @@
+"""A run: what happened, how much was sent, and what it was worth."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem import experiment
+from mainstem.base import Algorithm, Domain, Problem, Stream, flat
+from mainstem.errors import BadData, MainstemError
+from mainstem.measure.regret import Regret, regret_of
+from mainstem.report import figures
+from mainstem.run import folder as folders
+from mainstem.run import trace as traces
+
+
+class Summary(NamedTuple):
+    """The size of a run, and what one message of it costs."""
+
+    steps: int
+    seeds: list[int]
+    clients: int
+    size: int  # parameters
+    dtype: str
+    shared: bool  # whether all clients decide with one model
+    uplink_bits: float
+    uplink_bytes: int
+    downlink_bits: float
+    downlink_bytes: int
+
+
+class Run:
+    """What `simulate` returns and `load` reads. Curves are [steps], or [seeds, steps] if there are several."""
+
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        summary: Summary,
+        trace: Mapping[str, np.ndarray],
+        model: Mapping[str, np.ndarray],
+        algorithm: Algorithm,
+        problem: Problem | None,
+        stream: Stream | None,
+        domain: Domain | None,
+    ):
+        self.spec = spec
+        self.summary = summary
+        self.trace = trace
+        self._model = model
+        self.algorithm = algorithm
+        self.problem = problem
+        self.stream = stream
+        self.domain = domain
+
+    def __repr__(self) -> str:
+        size = self.summary
+        return f"<Run {self.name}: {size.steps} steps, {size.clients} clients, {len(size.seeds)} seed(s)>"
+
+    @property
+    def name(self) -> str:
+        """The algorithm's name."""
+        return str(self.spec["algorithm"][0]["name"])
+
+    @property
+    def columns(self) -> list[str]:
+        """What was recorded at each step."""
+        return list(self.trace)
+
+    def column(self, name: str) -> np.ndarray:
+        """A recorded column."""
+        if name not in self.trace:
+            raise MainstemError(f"run: {name} was not recorded, only {', '.join(self.trace)}")
+        values = self.trace[name]
+        return values if len(self.summary.seeds) > 1 else values[0]
+
+    @property
+    def loss(self) -> np.ndarray:
+        """The mean over clients of the loss at each step."""
+        return self.column("loss")
+
+    def _running(self, name: str) -> np.ndarray:
+        values = self.column(name)
+        return np.asarray(np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1))
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """Accuracy(t) of Kwon et al. 2023: the share of right answers, over clients and steps so far."""
+        return self._running("correct")
+
+    @property
+    def mse(self) -> np.ndarray:
+        """MSE(t) of Kwon et al. 2023: the mean squared error, over clients and steps so far."""
+        return self._running("squared_error")
+
+    @property
+    def consensus(self) -> np.ndarray:
+        """V_t of Sahu et al. 2026: the mean squared distance of the clients' models from their mean."""
+        return self.column("consensus")
+
+    def _sent(self, name: str, each: float) -> np.ndarray:
+        return np.asarray(np.cumsum(self.column(name), axis=-1) * each)
+
+    @property
+    def uplink_bits(self) -> np.ndarray:
+        """Bits sent up so far, by the codec's formula."""
+        return self._sent("heard", self.summary.uplink_bits)
+
+    @property
+    def uplink_bytes(self) -> np.ndarray:
+        """Bytes sent up so far, as packed."""
+        return self._sent("heard", self.summary.uplink_bytes)
+
+    @property
+    def downlink_bits(self) -> np.ndarray:
+        """Bits sent down so far, counted for each client that receives."""
+        return self._sent("received", self.summary.downlink_bits)
+
+    @property
+    def downlink_bytes(self) -> np.ndarray:
+        """Bytes sent down so far, counted for each client that receives."""
+        return self._sent("received", self.summary.downlink_bytes)
+
+    @property
+    def uplink_saving(self) -> float:
+        """The share of the uplink that was saved against everyone sending plainly at every step."""
+        plain = self.summary.downlink_bits * self.summary.clients * self.summary.steps
+        return float(1 - np.mean(self.uplink_bits[..., -1]) / plain)
+
+    @property
+    def model(self) -> Any:
+        """The server's final model, as the problem writes it (a vector if the problem is unknown)."""
+        return self._unravelled(self._model["server"])
+
+    @property
+    def client_models(self) -> np.ndarray:
+        """Each client's final model, as vectors."""
+        if "clients" in self._model:
+            return np.asarray(self._model["clients"])
+        server = np.asarray(self._model["server"])
+        return np.repeat(server[..., None, :], self.summary.clients, axis=-2)
+
+    @property
+    def average_model(self) -> Any:
+        """The average predictor of Mitra et al. 2021, eq. (14); needs `measure=["average"]`."""
+        if "average" not in self._model:
+            raise MainstemError('run: the average model was not kept: simulate(..., measure=["average"])')
+        return self._unravelled(self._model["average"])
+
+    def _unravelled(self, vector: np.ndarray) -> Any:
+        if self.problem is None or len(self.summary.seeds) > 1:
+            return np.asarray(vector)
+        import jax
+
+        with jax.enable_x64(self.summary.dtype == "float64"):
+            return jax.tree.map(np.asarray, flat(self.problem).unravel(jax.numpy.asarray(vector)))
+
+    def regret(
+        self,
+        at: Sequence[int] | str | None = None,
+        *,
+        kind: str | None = None,
+        radius: float = 10.0,
+        stream: Stream | None = None,
+    ) -> Regret:
+        """Regret against the best fixed model in hindsight, with its certificate.
+
+        `at`: the prefixes to compare at, each with the best model *for that prefix* (None: the
+        whole run; "all": every step, where a closed form makes that cheap). `kind`: global (the
+        shared model on each client's data), collective (every client's model on everybody's),
+        expected or virtual; left out, the first of collective and global that was measured.
+        `radius` is the ball for problems without a minimiser. A run loaded from a folder whose
+        stream came from memory wants that stream again.
+        """
+        source = self.stream if stream is None else stream
+        if self.problem is None or source is None or self.domain is None:
+            raise BadData("regret: the run's data is not on this machine: give regret(stream=...)")
+        return regret_of(
+            self.trace,
+            self.problem,
+            source,
+            self.domain,
+            start=np.asarray(self._model["server"]),
+            seeds=self.summary.seeds,
+            dtype=self.summary.dtype,
+            shared=self.summary.shared,
+            steps=self.summary.steps,
+            at=at,
+            kind=kind,
+            radius=radius,
+        )
+
+    def to_pandas(self) -> Any:
+        """The trace as a data frame, a row for each step and seed."""
+        return traces.table(dict(self.trace), 1, self.summary.seeds).to_pandas()
+
+    def plot(self, curve: str = "loss") -> Any:
+        """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds."""
+        return figures.curves({self.name: np.atleast_2d(self._curve(curve))}, curve)
+
+    def _curve(self, name: str) -> np.ndarray:
+        return np.asarray(getattr(self, name) if hasattr(type(self), name) else self.column(name))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the run into a new folder: spec, environment, trace, model."""
+        place = Path(path)
+        folders.claim(place, self.spec)
+        folders.add_part(place, 0, dict(self.trace), 1, self.summary.seeds)
+        folders.finish(place, 1, self._model, self.summary._asdict())
+        return place
+
+
+def load(path: str | Path) -> Run:
+    """The run in a folder; its problem and stream are rebuilt where the spec allows."""
+    spec, summary, model, trace = folders.read(Path(path))
+    fields = {name: summary[name] for name in Summary._fields}
+    built = _rebuilt(spec)
+    return Run(spec, Summary(**fields), trace, model, *built)
+
+
+def _rebuilt(spec: dict[str, Any]) -> Any:
+    """(algorithm, problem, stream, domain), each None if it came from the user's own code."""
+    from mainstem import algorithms, problems, streams
+
+    def attempt(module: Any, table: Any) -> Any:
+        try:
+            return experiment.made("spec", module, table)
+        except (MainstemError, TypeError, ValueError):
+            return None
+
+    algorithm = attempt(algorithms, spec["algorithm"][0])
+    problem = attempt(problems, spec["problem"])
+    stream = attempt(streams, spec["stream"])
+    domain = None
+    if problem is not None:
+        bounded = problem.domain.support is not None
+        domain = problem.domain if bounded or algorithm is None else algorithm.domain
+    return algorithm, problem, stream, domain
+
+
+def compare(runs: Sequence[Run], curve: str | None = None) -> Any:
+    """One figure and one table of several runs: (figure, rows)."""
+    if not runs:
+        raise MainstemError("compare: wants at least one run")
+    chosen = curve or next(
+        name
+        for name, needs in (("accuracy", "correct"), ("mse", "squared_error"), ("loss", "loss"))
+        if all(needs in run.trace for run in runs)
+    )
+    names = figures.distinct([run.name for run in runs])
+    curves = {name: np.atleast_2d(run._curve(chosen)) for name, run in zip(names, runs, strict=True)}
+    rows = [_row(name, run, chosen) for name, run in zip(names, runs, strict=True)]
+    return figures.curves(curves, chosen), rows
+
+
+def _row(name: str, run: Run, curve: str) -> dict[str, Any]:
+    return {
+        "algorithm": name,
+        curve: float(np.mean(run._curve(curve)[..., -1])),
+        "uplink_bits": float(np.mean(run.uplink_bits[..., -1])),
+        "uplink_saving": run.uplink_saving,
+    }

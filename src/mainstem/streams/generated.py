@@ -1,0 +1,74 @@
+"""Endless streams made on the device by a function of (key, step, client)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check, random
+from mainstem.base import At, Form, Sample, Stream
+from mainstem.random import Key
+from mainstem.spec import recorded
+
+
+@recorded
+def generated(
+    sample: Callable[[Key, Any, Any], Any],
+    clients: int,
+    steps: int | None = None,
+    expected: Callable[[Any, Any], Form] | None = None,
+) -> Stream:
+    """`sample(key, t, k)` gives (shown, hidden); the key is another one for every step and client.
+
+    `expected(t, k)`, if given, is the expected loss of client k at step t as a quadratic form.
+
+    >>> import jax
+    >>> coin = generated(lambda key, t, k: (jax.random.normal(key, (3,)), t % 2), clients=5)
+    >>> coin.steps is None
+    True
+    """
+    if not callable(sample):
+        raise check.refuse("generated", "sample", "be a function of (key, step, client)", sample)
+    clients = check.integer("generated", "clients", clients, least=1)
+    if steps is not None:
+        check.integer("generated", "steps", steps, least=1)
+
+    def make(resident: Any, piece: Any, at: At) -> Sample:
+        shown, hidden = sample(at.key, at.t, at.k)
+        return Sample(shown, hidden)
+
+    return Stream(
+        clients,
+        steps,
+        resident=(),
+        chunk=lambda seed, first, last: (),
+        sample=make,
+        rows=lambda: None,
+        expected=expected,
+    )
+
+
+@recorded
+def alternating(
+    clients: int, mean: float = 2.0, variance: float = 5.0, dimension: int = 1
+) -> Stream:
+    """The targets of Mitra et al. 2021, Section VII: a at even steps, -a at odd ones, a ~ N(mean, variance).
+
+    For `problems.quadratic`.
+    """
+    dimension = check.integer("alternating", "dimension", dimension, least=1)
+    mean = check.number("alternating", "mean", mean)
+    spread = float(np.sqrt(check.at_least("alternating", "variance", variance, 0)))
+
+    def sample(key: Key, t: Any, k: Any) -> tuple[tuple[()], jax.Array]:
+        target = mean + spread * random.normal(key, (dimension,))
+        return (), jnp.where(t % 2 == 0, target, -target)
+
+    def expected(t: Any, k: Any) -> Form:
+        target = jnp.where(t % 2 == 0, mean, -mean) * jnp.ones(dimension)
+        second = 0.5 * dimension * (mean**2 + spread**2)
+        return Form(jnp.asarray(1.0), target, jnp.asarray(second))
+
+    return generated(sample, clients, expected=expected)

@@ -1,0 +1,5 @@
+"""What the papers prove, as functions."""
+
+from mainstem.theory.planner import Plan, plan
+
+__all__ = ["Plan", "plan"]

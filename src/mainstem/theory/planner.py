@@ -1,0 +1,51 @@
+"""The parameter planner: what OFedIQ should send under a traffic budget (Kwon et al. 2023, Algorithm 3)."""
+
+import math
+from typing import NamedTuple
+
+from mainstem import check
+
+
+class Plan(NamedTuple):
+    """OFedIQ's parameters, and what they really spend."""
+
+    rate: float  # p, how often a client speaks
+    levels: int  # s of the quantiser
+    blocks: int  # b of the quantiser
+    bits: float  # uplink bits for each client and step
+    spent: float  # those bits as a share of plain 32-bit sending
+
+
+def plan(budget: float, parameters: int) -> Plan:
+    r"""Levels, blocks and rate for `budget`, the share of FedOGD's uplink that may be used.
+
+    The levels minimise :math:`\log_2(s+1)/16 + 4 (\gamma/s)^{2/3}` over the integers; with
+    :math:`\rho = (\gamma/s)^{2/3}`, b is floor(rho D) and p is 32 gamma / (1 + 32 rho + log2(s+1)).
+    At least one block is used, and a rate above 1 is cut to 1: `spent` says what is then used.
+
+    >>> plan(budget=0.01, parameters=34826)[:3]
+    (0.0861..., 3, 777)
+    >>> plan(budget=0.1, parameters=34826)[:3]
+    (0.5150..., 17, 1134)
+    """
+    budget = check.positive("plan", "budget", budget)
+    if budget > 1:
+        raise check.refuse("plan", "budget", "lie in (0, 1]", budget)
+    parameters = check.integer("plan", "parameters", parameters, least=1)
+    levels = _levels(budget)
+    density = (budget / levels) ** (2 / 3)
+    blocks = max(1, math.floor(density * parameters))
+    rate = min(1.0, 32 * budget / (1 + 32 * density + math.log2(levels + 1)))
+    bits = rate * (32 * blocks + parameters * (1 + math.log2(levels + 1)))
+    return Plan(rate, levels, blocks, bits, bits / (32 * parameters))
+
+
+def _levels(budget: float) -> int:
+    """The best integer s: beyond the bound the first term alone is worse than what was found."""
+    best, value, s = 1, math.inf, 1
+    while math.log2(s + 1) / 16 < value:
+        here = math.log2(s + 1) / 16 + 4 * (budget / s) ** (2 / 3)
+        if here < value:
+            best, value = s, here
+        s += 1
+    return best
