@@ -47,7 +47,7 @@ class Form(NamedTuple):
     def value(self, params: Any) -> Any:
         """The loss at one model."""
         moved = self.matrix * params if np.ndim(self.matrix) == 0 else self.matrix @ params
-        return 0.5 * params @ moved - self.vector @ params + self.constant
+        return jnp.sum(params * (0.5 * moved - self.vector)) + self.constant  # faster than dots
 
 
 class Domain(NamedTuple):
@@ -58,6 +58,10 @@ class Domain(NamedTuple):
     support: Callable[[Any], Any] | None  # g -> max over the set of <g, u>; None: unbounded
     bounds: tuple[float, float] | None = None  # of a box
     spec: Spec = UNRECORDED
+
+
+Together = Callable[[Any, Sample, At], tuple[Any, Any, Mapping[str, Any]]]
+"""(params, samples, at) -> what is seen, the losses and the metrics of many samples at one model."""
 
 
 class Problem(NamedTuple):
@@ -73,6 +77,7 @@ class Problem(NamedTuple):
     convex: bool = False
     curvature: float = 0.0  # the loss minus curvature |w|^2 / 2 is still convex
     form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
+    together: Together | None = None  # the same for many samples, where that is faster
     spec: Spec = UNRECORDED
 
     @property
@@ -91,7 +96,14 @@ class Flat(NamedTuple):
     reveal: Callable[[Any, Sample], Any]
     loss: Callable[[Params, Any], Any]
     metrics: Callable[[Any, Sample], Mapping[str, Any]]
+    together: Together
     form: Callable[[Any], Form] | None
+
+    def face(self, params: Params, sample: Sample, at: At) -> Any:
+        """One client decides: what it has seen, its loss, its metrics."""
+        decision = self.decide(params, sample.shown, at)
+        seen = self.reveal(decision, sample)
+        return seen, self.loss(params, seen), self.metrics(decision, sample)
 
 
 def flat(problem: Problem) -> Flat:
@@ -100,15 +112,23 @@ def flat(problem: Problem) -> Flat:
     dtype = jnp.result_type(float)
     like = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, dtype), shapes)
     _, unravel = ravel_pytree(like)
-    return Flat(
+
+    def together(params: Params, samples: Sample, at: At) -> Any:
+        if problem.together is not None:
+            return problem.together(unravel(params), samples, at)
+        return jax.vmap(vectors.face, in_axes=(None, 0, 0))(params, samples, at)
+
+    vectors = Flat(
         init=lambda key: ravel_pytree(problem.init(key))[0].astype(dtype),
         unravel=unravel,
         decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
         reveal=problem.reveal,
         loss=lambda params, seen: problem.loss(unravel(params), seen),
         metrics=problem.metrics,
+        together=together,
         form=problem.form,
     )
+    return vectors
 
 
 class Stream(NamedTuple):

@@ -59,11 +59,11 @@ def parse(rows: str, features: int) -> Sparse:
 def _fill(row: NDArray[np.float64], cells: Sequence[str]) -> None:
     if not cells:
         return
-    pairs = np.array([cell.split(":") for cell in cells])
-    columns = pairs[:, 0].astype(np.int64) - 1
-    if columns.min() < 0:  # which numpy would take for the last column
+    pairs = [cell.split(":") for cell in cells]
+    columns = [int(index) - 1 for index, _ in pairs]
+    if min(columns) < 0:  # which numpy would take for the last column
         raise ValueError("indices count from 1")
-    row[columns] = pairs[:, 1].astype(np.float64)
+    row[columns] = [float(value) for _, value in pairs]
 
 
 def _unpacked(name: str, body: bytes) -> bytes:

@@ -36,14 +36,21 @@ def cnn(side: int = 28, classes: int = 10) -> Problem:
             "last": dense(random.fold(key, 2), left * left * 64, classes),
         }
 
-    def apply(params: Any, image: Any) -> Any:
-        x = jnp.reshape(image, (side, side, 1))
-        for layer in (params["first"], params["second"]):
+    def apply(params: Any, images: Any) -> Any:
+        x = jnp.reshape(images, (-1, side, side, 1))
+        for layer in (params["first"], params["second"]):  # pooling first: a quarter of the work
             x = jax.nn.relu(pool(convolve(x, layer["weights"])) + layer["bias"])
-        return jnp.ravel(x) @ params["last"]["weights"] + params["last"]["bias"]
+        return x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
 
-    penalty = losses.softmax_cross_entropy_with_integer_labels
-    return supervised("cnn", init, apply, penalty, shape=(side, side), classes=classes)
+    return supervised(
+        "cnn",
+        init,
+        apply=lambda params, image: apply(params, image[None])[0],
+        penalty=losses.softmax_cross_entropy_with_integer_labels,
+        shape=(side, side),
+        classes=classes,
+        apply_many=apply,
+    )
 
 
 def _kernel(key: Key, channels: int, outputs: int) -> dict[str, Any]:

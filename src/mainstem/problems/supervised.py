@@ -29,19 +29,28 @@ def supervised(
     curvature: float = 0.0,
     domain: Domain | None = None,
     form: Callable[[Sample], Form] | None = None,
+    apply_many: Apply | None = None,
 ) -> Problem:
     """A problem that scores `shape` features and pays `penalty`, plus ridge |params|^2 / 2.
 
     With `classes` the target is a label and the metric `correct`; without, it is a number and the
-    metric `squared_error`.
+    metric `squared_error`. `apply_many` scores many samples at once, where that is faster.
     """
 
     def decide(params: Any, shown: Any, at: At) -> Any:
         return apply(params, shown)
 
-    def loss(params: Any, seen: Sample) -> Any:
-        paid = penalty(apply(params, seen.shown), seen.hidden)
+    def charged(params: Any, scores: Any, target: Any) -> Any:
+        paid = penalty(scores, target)
         return paid + 0.5 * ridge * _squared_norm(params) if ridge else paid
+
+    def loss(params: Any, seen: Sample) -> Any:
+        return charged(params, apply(params, seen.shown), seen.hidden)
+
+    def together(params: Any, samples: Sample, at: At) -> Any:
+        scores = apply_many(params, samples.shown)  # type: ignore[misc]
+        losses = jax.vmap(charged, in_axes=(None, 0, 0))(params, scores, samples.hidden)
+        return samples, losses, jax.vmap(metrics)(scores, samples)
 
     def metrics(scores: Any, sample: Sample) -> Mapping[str, Any]:
         if classes is None:
@@ -67,6 +76,7 @@ def supervised(
         convex=convex,
         curvature=curvature,
         form=form,
+        together=None if apply_many is None else together,
     )
 
 

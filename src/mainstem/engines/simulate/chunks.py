@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Algorithm, Stream
+from mainstem.base import Algorithm, At, Stream
 from mainstem.engines.simulate.rounds import Shape
 
 MEMORY = 2**25  # bytes that the samples and models of one stretch may take
@@ -33,8 +33,6 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
 
 def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
-    from mainstem.base import At
-
     piece = jax.tree.map(lambda x: np.asarray(x)[0, 0], stream.chunk(0, 1, 1))
     at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
     one = jax.eval_shape(stream.sample, stream.resident, piece, at)
@@ -91,24 +89,15 @@ def even(total: int, most: int) -> list[int]:
     return [fair] * full + ([rest] if rest else [])
 
 
-def room(algorithm: Algorithm, keys: Any, steps: int, clients: int) -> int | None:
+def room(heard: Any, algorithm: Algorithm, keys: Any, steps: int, clients: int) -> int | None:
     """How many are heard at most at any sync of the run, over all seeds; None: no use gathering them.
 
     Participation is a function of the key and the step, so this is exact: nobody is ever left out.
+    `heard(keys, syncs)` counts them.
     """
-    if algorithm.participation.everyone:
-        return None
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
     syncs = np.arange(offset or period, steps + 1, period, dtype=np.int32)
-    if syncs.size == 0:
+    if algorithm.participation.everyone or syncs.size == 0:
         return None
-
-    @jax.jit
-    def largest(syncs: Any) -> Any:
-        def one(t: Any) -> Any:
-            return jnp.max(jax.vmap(lambda key: jnp.sum(algorithm.participation.heard(key, t, clients)))(keys))
-
-        return jnp.max(jax.lax.map(one, syncs))
-
-    found = max(1, int(largest(syncs)))
+    found = max(1, int(np.max(heard(keys, syncs))))
     return found if found < 0.75 * clients else None

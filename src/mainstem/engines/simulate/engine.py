@@ -160,7 +160,7 @@ def _stretches(job: Job, compiled: Program, after: int, chunk: int | None, plain
     most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
     if not job.quick(plain):
         return chunks.by_flags(job.algorithm, job.steps, after, most)
-    room = chunks.room(job.algorithm, job.keys, job.steps, clients) if shares else None
+    room = chunks.room(compiled.heard, job.algorithm, job.keys, job.steps, clients) if shares else None
     shape = rounds.Shape(0, 0, True, cohort=room, batched=batched)
     return chunks.by_rounds(job.algorithm, job.steps, after, most, shape)
 

@@ -26,6 +26,7 @@ class Program(NamedTuple):
     begin: Any
     advance: Any
     models: Any  # state -> (the server's model, each client's)
+    heard: Any  # (keys, syncs) -> how many are heard at each sync, at most
     stage: Stage
 
 
@@ -104,6 +105,7 @@ def _fast(stage: Stage, choice: Choice) -> Program:
         jax.jit(_over_seeds(choice, functools.partial(rounds.begin, stage))),
         jax.jit(_advance_over_seeds(choice, advance), static_argnums=5, donate_argnums=0),
         jax.jit(_over_seeds(choice, models)),
+        jax.jit(functools.partial(_heard, stage)),
         stage,
     )
 
@@ -123,8 +125,19 @@ def _plain(stage: Stage, choice: Choice) -> Program:
         jax.jit(_over_seeds(choice, lambda key: plain.begin(stage, choice.slots, key))),
         jax.jit(_advance_over_seeds(choice, advance), donate_argnums=0),
         jax.jit(_over_seeds(choice, models)),
+        jax.jit(functools.partial(_heard, stage)),
         stage,
     )
+
+
+def _heard(stage: Stage, keys: Any, syncs: Any) -> Any:
+    """How many are heard at each of `syncs`, the most over the seeds' `keys`."""
+
+    def one(t: Any) -> Any:
+        heard = jax.vmap(lambda key: stage.algorithm.participation.heard(key, t, stage.clients))(keys)
+        return jnp.max(jnp.sum(heard, axis=1))
+
+    return jax.lax.map(one, syncs)
 
 
 def gathered(rows: Any) -> Any:

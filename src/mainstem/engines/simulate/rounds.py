@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
+from mainstem.base import Collected
 from mainstem.engines.simulate.plain import learnt, uploaded
-from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, written
+from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, occasion, written
 
 BATCH = 4096  # samples in one forward pass with shared weights
 
@@ -88,21 +89,31 @@ def _shared_round(
     stage: Stage, state: Shared, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Shared, Row]:
     steps = start + jnp.arange(shape.length)
-    rows = _forward(stage, state.broadcast, key, resident, pieces, steps, shape.length)
     if not shape.sync:
+        rows = _forward(stage, state.broadcast, key, resident, pieces, steps, shape.length)
         return state, _counted(rows, shape.length, 0, 0)
-    algorithm, t = stage.algorithm, steps[-1]
+    algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
     heard = algorithm.participation.heard(key, t, stage.clients)
-    if shape.cohort is None:
-        ks = everyone(stage)
-    else:  # those who are heard first; the room that is left over holds unheard clients
-        ks = jnp.nonzero(heard, size=shape.cohort, fill_value=stage.clients)[0]
-        heard, ks = ks < stage.clients, jnp.minimum(ks, stage.clients - 1)
-        pieces = jax.tree.map(lambda x: x[:, ks], pieces)
-    told = _gradients if _fuses(stage, shape) else _messages
-    collected, spoke = told(stage, state.broadcast, key, resident, pieces, steps, ks, heard)
+    if shape.cohort is None and _fuses(stage, shape):
+        collected, rows = _gradients(stage, broadcast, key, resident, pieces, t, everyone(stage), heard)
+    else:
+        rows = _forward(stage, broadcast, key, resident, pieces, steps, shape.length)
+        ks, heard, pieces = _cohort(stage, heard, pieces, shape.cohort)
+        if _fuses(stage, shape):
+            collected, _ = _gradients(stage, broadcast, key, resident, pieces, t, ks, heard)
+        else:
+            collected = _messages(stage, broadcast, key, resident, pieces, steps, ks, heard)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
-    return Shared(server, broadcast), _counted(rows, shape.length, spoke, stage.clients)
+    return Shared(server, broadcast), _counted(rows, shape.length, collected.count, stage.clients)
+
+
+def _cohort(stage: Stage, heard: Any, pieces: Any, room: int | None) -> tuple[Any, Any, Any]:
+    """Those who are heard, and their pieces; room that is left over holds unheard clients."""
+    if room is None:
+        return everyone(stage), heard, pieces
+    found = jnp.nonzero(heard, size=room, fill_value=stage.clients)[0]
+    ks = jnp.minimum(found, stage.clients - 1)
+    return ks, found < stage.clients, jax.tree.map(lambda x: x[:, ks], pieces)
 
 
 def _forward(
@@ -131,24 +142,24 @@ def _fuses(stage: Stage, shape: Shape) -> bool:
 
 
 def _gradients(
-    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, k: Any, heard: Any
-) -> Any:
-    """What the server collects, as one batched gradient."""
-    t = steps[0]
+    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, t: Any, k: Any, heard: Any
+) -> tuple[Any, Row]:
+    """What the server collects, as one batched gradient, and the row of these clients."""
     clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
     _, _, weights = uploaded(stage, clients, heard, key, t, k)
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
     samples = arrive(stage, key, resident, jax.tree.map(lambda x: x[0], pieces), t, k)
-    seen, _, _ = face(stage, model, samples, key, t, k, shared=True)
 
     def weighted(params: Any) -> Any:
-        losses = jax.vmap(stage.problem.loss, in_axes=(None, 0))(params, seen)
-        return jnp.sum(weights * jnp.where(weights > 0, losses, 0))
+        seen, losses, metrics = face(stage, params, samples, key, t, k, shared=True)
+        return weights @ jnp.where(weights > 0, losses, 0), (seen, losses, metrics)
 
-    total = jax.grad(weighted)(model)
-    summed = stage.algorithm.collect.gather(total[None], jnp.ones(1, total.dtype), stage.clients)
-    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    return summed._replace(weight=jnp.sum(weights), count=spoke), spoke
+    total, (seen, losses, metrics) = jax.grad(weighted, has_aux=True)(model)
+    collected = Collected(
+        total, jnp.sum(weights), jnp.sum(weights > 0, dtype=jnp.int32), stage.clients
+    )
+    row = written(stage, model[None], seen, losses, metrics, t)
+    return collected, jax.tree.map(lambda x: x[None], row)
 
 
 def _messages(
@@ -156,18 +167,31 @@ def _messages(
 ) -> Any:
     """What the server collects, from the messages of the clients `k`."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
-    clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
+
+    def seen(t: Any, piece: Any) -> Any:
+        samples = arrive(stage, key, resident, piece, t, k)
+        return face(stage, model, samples, key, t, k, shared=True)[0]
 
     def one(clients: Any, given: Any) -> tuple[Any, None]:
         t, piece = given
-        samples = arrive(stage, key, resident, piece, t, k)
-        seen, _, _ = face(stage, model, samples, key, t, k, shared=True)
-        return learnt(stage, clients, seen, key, t, k), None
+        return learnt(stage, clients, seen(t, piece), key, t, k), None
 
-    clients, _ = _scan(one, clients, (steps, pieces), len(steps))
+    head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
+    clients = _first_learnt(stage, broadcast, seen(steps[0], head), key, steps[0], k)
+    if len(steps) > 1:
+        clients, _ = jax.lax.scan(one, clients, (steps[1:], rest))
     _, bodies, weights = uploaded(stage, clients, heard, key, steps[-1], k)
-    collected = stage.algorithm.collect.gather(bodies, weights, stage.clients)
-    return collected, jnp.sum(weights > 0, dtype=jnp.int32)
+    return stage.algorithm.collect.gather(bodies, weights, stage.clients)
+
+
+def _first_learnt(stage: Stage, broadcast: Any, seen: Any, key: Any, t: Any, k: Any) -> Any:
+    """The clients after the first step of a round, taken from one model: its products are shared."""
+    at = occasion(key, random.LEARN, t, k)
+
+    def one(k: Any, seen: Any, at: Any) -> Any:
+        return stage.algorithm.learn(_fresh(stage, broadcast, k), stage.gradient, seen, at)
+
+    return jax.vmap(one)(k, seen, at)
 
 
 # --- clients with models of their own ------------------------------------------------------------
