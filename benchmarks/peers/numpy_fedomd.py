@@ -115,14 +115,16 @@ def main():
     parser.add_argument("--steps", type=int, default=50_000)
     options = parser.parse_args()
     if options.check:
-        return check()
+        check()
+        return
     run(2000)
     seconds = []
     for seed in range(5):
         begin = time.perf_counter()
         run(options.steps, seed=seed)
         seconds.append(time.perf_counter() - begin)
-    print(f"numpy fedomd, m=20, tau=20: {statistics.median(seconds) / options.steps * 1e3:.5f} ms/step")
+    milliseconds = statistics.median(seconds) / options.steps * 1e3
+    print(f"numpy fedomd, m=20, tau=20: {milliseconds:.5f} ms/step")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,12 @@ def mix(word: jax.Array, salt: Any = np.uint32(0)) -> jax.Array:
 def fold(key: Any, *words: Any) -> Key:
     """The key that `key` becomes with each of `words` (a purpose, a step, a client) in turn.
 
-    For one key, different words never give the same key.
+    For one key, different words never give the same key; nor do the roots of different 32-bit seeds.
     """
     first, second = jnp.asarray(key[0], jnp.uint32), jnp.asarray(key[1], jnp.uint32)
     for word in words:
-        first = mix((first ^ jnp.asarray(word).astype(jnp.uint32)) + _GOLDEN)
-        second = mix(second ^ ((first << 15) | (first >> 17)))
+        before, first = first, mix((first ^ jnp.asarray(word).astype(jnp.uint32)) + _GOLDEN)
+        second = mix((second + before * _GOLDEN) ^ ((first << 15) | (first >> 17)))
     return jnp.stack([first, second])
 
 

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem import check
 from mainstem.base import Collect, Collected
@@ -13,7 +14,8 @@ def total() -> Collect:
     """The weighted sum of the bodies."""
 
     def gather(bodies: jax.Array, weights: jax.Array, clients: int) -> Collected:
-        spoken = jnp.where(weights[:, None] > 0, bodies, 0)  # the unheard may hold anything, even NaN
+        # the unheard may hold anything, even NaN
+        spoken = jnp.where(weights[:, None] > 0, bodies, 0)
         return Collected(weights @ spoken, jnp.sum(weights), jnp.sum(weights > 0), clients)
 
     return Collect(gather, additive=True)
@@ -35,8 +37,12 @@ def trimmed_mean(share: float) -> Collect:
     if not 0 <= check.number("trimmed_mean", "share", share) < 0.5:
         raise check.refuse("trimmed_mean", "share", "lie in [0, 0.5)", share)
 
+    def cuts(most: int) -> np.ndarray:
+        """How many go at either end, by count: the same in every dtype."""
+        return np.floor(share * np.arange(most + 1) + 1e-9).astype(np.int32)
+
     def kept(rank: jax.Array, count: jax.Array) -> jax.Array:
-        cut = jnp.floor(share * count).astype(jnp.int32)
+        cut = jnp.asarray(cuts(len(rank)))[count]
         return (rank >= cut) & (rank < count - cut)
 
     return Collect(lambda *seen: _ranked(*seen, kept), additive=False)

@@ -77,8 +77,14 @@ def p_ball(p: float, radius: float) -> Domain:
     return Domain(
         f"{p:g}-norm ball of radius {radius:g}",
         project=scaled,  # nearest in the map's own divergence, not in euclidean distance
-        support=lambda g: radius * np.sum(np.abs(g) ** dual) ** (1 / dual),
+        support=lambda g: radius * _norm(np.asarray(g), dual),
     )
+
+
+def _norm(g: np.ndarray, p: float) -> Any:
+    """The p-norm; scaled, since a large p over- and underflows."""
+    largest = np.max(np.abs(g))
+    return largest * np.sum(np.abs(g / (largest or 1)) ** p) ** (1 / p)
 
 
 def power(owner: str, p: float) -> float:

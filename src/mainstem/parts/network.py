@@ -32,7 +32,10 @@ def network(up: Any = 0, down: Any = 0) -> Network:
 
 
 def _delays(name: str, value: Any) -> np.ndarray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        array = np.asarray(np.nan)
     if array.ndim > 1 or not np.issubdtype(array.dtype, np.integer) or (array < 0).any():
         raise check.refuse("network", name, "be whole numbers of at least 0", value)
     return array.astype(np.int32)
@@ -43,7 +46,9 @@ def fitted(wires: Network, clients: int, steps: int) -> Network:
     for name in ("up", "down"):
         delays = getattr(wires, name)
         if delays.ndim and delays.size != clients:
-            raise check.refuse("network", name, f"have one entry for each of {clients} clients", delays)
+            raise check.refuse(
+                "network", name, f"have one entry for each of {clients} clients", delays
+            )
         if delays.max(initial=0) >= steps:
             raise check.refuse("network", name, f"be shorter than the run of {steps} steps", delays)
     return wires._replace(

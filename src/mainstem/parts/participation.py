@@ -33,7 +33,9 @@ def bernoulli(rate: Any) -> Participation:
 
     def fits(steps: int, clients: int) -> None:
         if chance.ndim and chance.size != clients:
-            raise check.refuse("bernoulli", "rate", f"have one entry for each of {clients} clients", rate)
+            raise check.refuse(
+                "bernoulli", "rate", f"have one entry for each of {clients} clients", rate
+            )
 
     return Participation(heard, fits, everyone=bool(np.all(chance == 1)))
 
@@ -57,9 +59,14 @@ def exactly(count: int) -> Participation:
 @recorded
 def given(trace: Any) -> Participation:
     """A recorded trace: `trace[t - 1][k]` says whether client k is heard at step t."""
-    table = np.asarray(trace, dtype=bool)
+    try:
+        table = np.asarray(trace, dtype=bool)
+    except ValueError:
+        raise check.refuse("given", "trace", "have rows of equal length", trace) from None
     if table.ndim != 2:
-        raise check.refuse("given", "trace", "be a table of steps by clients", f"shape {table.shape}")
+        raise check.refuse(
+            "given", "trace", "be a table of steps by clients", f"shape {table.shape}"
+        )
 
     def fits(steps: int, clients: int) -> None:
         if table.shape[0] < steps or table.shape[1] != clients:

@@ -26,6 +26,8 @@ def every(period: int, offset: int = 0) -> Sync:
 @recorded
 def after_steps(steps: Iterable[int]) -> Sync:
     """After any given set of steps (t + 1 in the set I of Mitra et al. 2021, Algorithm 1)."""
+    if not isinstance(steps, Iterable):
+        raise check.refuse("after_steps", "steps", "be several steps", steps)
     times = sorted({check.integer("after_steps", "steps", t, least=1) for t in steps})
     if not times:
         raise check.refuse("after_steps", "steps", "name at least one step", [])

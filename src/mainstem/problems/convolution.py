@@ -1,8 +1,8 @@
-"""A convolution whose gradients are matrix products.
+"""A convolution as patches and a matrix product, forwards and backwards.
 
-The forward pass is XLA's own. Its gradients are slow on the CPU, and with a kernel of its own for
-each client they are grouped convolutions on every device; as patches and a matrix product they are
-neither.
+On the CPU both directions are faster than XLA's own, in blocks that stay in the cache. On every
+device a kernel of its own for each client (the gradient of a client) would otherwise be a grouped
+convolution, which is slow; on accelerators the forward pass is left to XLA.
 """
 
 from typing import Any
@@ -10,14 +10,41 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+BLOCK = 64  # images whose patches stay in the cache
+
 
 @jax.custom_vjp
 def convolve(images: Any, kernel: Any) -> Any:
     """`images` [n, h, w, c] with `kernel` [3, 3, c, o], without padding: [n, h - 2, w - 2, o]."""
-    dimensions = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(
-        images, kernel, (1, 1), "VALID", dimension_numbers=dimensions
-    )
+    return jax.lax.platform_dependent(images, kernel, cpu=_in_blocks, default=_native)
+
+
+def _native(images: Any, kernel: Any) -> Any:
+    names = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(images, kernel, (1, 1), "VALID", dimension_numbers=names)
+
+
+def _in_blocks(images: Any, kernel: Any) -> Any:
+    count = len(images)
+    together = max(n for n in range(1, min(count, BLOCK) + 1) if count % n == 0)
+    blocks = images.reshape(-1, together, *images.shape[1:])
+    out = jax.lax.map(lambda block: _product(block, kernel), blocks)
+    return out.reshape(count, *out.shape[2:])
+
+
+def _product(images: Any, kernel: Any) -> Any:
+    count, rows, columns, _ = images.shape
+    size, outputs = kernel.shape[0], kernel.shape[3]
+    out = _patches(images, size) @ kernel.reshape(-1, outputs)
+    return out.reshape(count, rows - size + 1, columns - size + 1, outputs)
+
+
+def _patches(images: Any, size: int) -> Any:
+    """Every window of every image as a row."""
+    _, rows, columns, channels = images.shape
+    rows, columns = rows - size + 1, columns - size + 1
+    cut = [images[:, i : i + rows, j : j + columns] for i in range(size) for j in range(size)]
+    return jnp.concatenate(cut, axis=3).reshape(-1, size * size * channels)
 
 
 def _forward(images: Any, kernel: Any) -> Any:
@@ -28,16 +55,14 @@ def _backward(kept: Any, slope: Any) -> Any:
     images, kernel = kept
     count, rows, columns, outputs = slope.shape
     size, channels = kernel.shape[0], kernel.shape[2]
-    windows = [(i, j) for i in range(size) for j in range(size)]
-    cut = [images[:, i : i + rows, j : j + columns] for i, j in windows]
-    patches = jnp.concatenate(cut, axis=3).reshape(-1, size * size * channels)
     flat = slope.reshape(-1, outputs)
-    to_kernel = (patches.T @ flat).reshape(kernel.shape)
+    to_kernel = (_patches(images, size).T @ flat).reshape(kernel.shape)
     back = flat @ kernel.reshape(-1, outputs).T
-    back = back.reshape(count, rows, columns, size * size, channels)
+    back = back.reshape(count, rows, columns, size, size, channels)
     to_images = sum(
-        jnp.pad(back[:, :, :, n], ((0, 0), (i, size - 1 - i), (j, size - 1 - j), (0, 0)))
-        for n, (i, j) in enumerate(windows)
+        jnp.pad(back[:, :, :, i, j], ((0, 0), (i, size - 1 - i), (j, size - 1 - j), (0, 0)))
+        for i in range(size)
+        for j in range(size)
     )
     return to_images, to_kernel
 

@@ -30,6 +30,8 @@ def mlp(
     features = check.integer("mlp", "features", features, least=1)
     outputs = 1 if classes is None else check.integer("mlp", "classes", classes, least=2)
     ridge = check.at_least("mlp", "ridge", ridge, 0)
+    if not isinstance(hidden, Sequence):
+        raise check.refuse("mlp", "hidden", "be a list of widths", hidden)
     middle = [check.integer("mlp", "hidden", width, least=1) for width in hidden]
     widths = [features, *middle, outputs]
 
@@ -44,9 +46,7 @@ def mlp(
         return scores if classes else scores[0]
 
     penalty = losses.softmax_cross_entropy_with_integer_labels if classes else losses.l2_loss
-    return supervised(
-        "mlp", init, apply, penalty, shape=(features,), classes=classes, ridge=ridge
-    )
+    return supervised("mlp", init, apply, penalty, shape=(features,), classes=classes, ridge=ridge)
 
 
 def dense(key: Key, inputs: int, outputs: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mainstem import check as checks
 from mainstem.base import At, Domain, Form, Problem, Sample
 from mainstem.errors import BadData
 from mainstem.parts.domain import everything
@@ -36,6 +37,8 @@ def supervised(
     With `classes` the target is a label and the metric `correct`; without, it is a number and the
     metric `squared_error`. `apply_many` scores many samples at once, where that is faster.
     """
+    if domain is not None:
+        checks.instance(owner, "domain", domain, Domain, "l2_ball(1)")
 
     def decide(params: Any, shown: Any, at: At) -> Any:
         return apply(params, shown)
@@ -86,12 +89,17 @@ def _squared_norm(params: Any) -> Any:
 
 def _check_features(owner: str, shown: np.ndarray, shape: tuple[int, ...] | None) -> None:
     if shape is not None and np.shape(shown)[1:] != shape:
-        raise BadData(f"{owner}: wants features of shape {shape}, the stream has {np.shape(shown)[1:]}")
+        raise BadData(
+            f"{owner}: wants features of shape {shape}, the stream has {np.shape(shown)[1:]}"
+        )
 
 
 def _check_numbers(owner: str, hidden: np.ndarray) -> None:
     if np.ndim(hidden) != 1 or not np.issubdtype(hidden.dtype, np.number):
-        raise BadData(f"{owner}: wants one number as target, the stream has shape {hidden.shape[1:]}")
+        raise BadData(
+            f"{owner}: wants one number as target, the stream has "
+            f"{hidden.dtype} of shape {hidden.shape[1:]}"
+        )
 
 
 def _check_labels(owner: str, hidden: np.ndarray, classes: int) -> None:

@@ -13,7 +13,11 @@ from mainstem.streams.deal import Deal, evenly
 
 @recorded
 def arrays(
-    features: Any, target: Any, clients: int | None = None, deal: Deal | None = None, keys: Any = None
+    features: Any,
+    target: Any,
+    clients: int | None = None,
+    deal: Deal | None = None,
+    keys: Any = None,
 ) -> Stream:
     """Rows of `features` with their `target`, dealt to `clients` (evenly unless told otherwise).
 
@@ -24,14 +28,14 @@ def arrays(
     >>> stream.chunk(0, 1, 5).shape
     (5, 4)
     """
-    shown, hidden = np.asarray(features), np.asarray(target)
-    if shown.ndim == 0 or len(shown) != len(hidden):
+    shown, hidden = _rows("features", features), _rows("target", target)
+    if len(shown) != len(hidden):
         raise BadData(f"arrays: {len(shown)} rows of features but {len(hidden)} targets")
     if len(shown) == 0:
         raise BadData("arrays: there are no rows")
-    dealt = (evenly() if deal is None else check.instance("arrays", "deal", deal, Deal, "evenly()")).to(
-        hidden, keys, clients
-    )
+    dealt = (
+        evenly() if deal is None else check.instance("arrays", "deal", deal, Deal, "evenly()")
+    ).to(hidden, keys, clients)
     for name, array in (("features", shown), ("target", hidden)):
         _refuse_gaps(name, array, dealt.owner)
 
@@ -46,6 +50,17 @@ def arrays(
         sample=sample,
         rows=lambda: Sample(shown, hidden),
     )
+
+
+def _rows(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BadData(f"arrays: {name} must have rows of equal length") from None
+    if array.ndim == 0 or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
+        got = f"{array.dtype} of shape {array.shape}"
+        raise BadData(f"arrays: {name} must be rows of numbers, got {got}")
+    return array
 
 
 def _refuse_gaps(name: str, array: np.ndarray, owner: Any) -> None:

@@ -85,9 +85,13 @@ def by_key() -> Deal:
     def to(target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
         if keys is None:
             raise BadData("by_key: the data has no key that names each row's client")
+        if len(keys) != len(target):
+            raise BadData(f"by_key: {len(keys)} keys but {len(target)} rows")
         names = np.unique(np.asarray(keys))
         if clients is not None and clients != len(names):
-            raise check.refuse("by_key", "clients", f"be left out or {len(names)}, the keys", clients)
+            raise check.refuse(
+                "by_key", "clients", f"be left out or {len(names)}, the keys", clients
+            )
         shares = [np.flatnonzero(np.asarray(keys) == name) for name in names]
         return _shared("by_key", shares, repeat=False)
 

@@ -81,7 +81,9 @@ def _needs_pyarrow(owner: str) -> Callable[[Path], Iterator[Any]]:
             else:
                 yield from pacsv.open_csv(path, pacsv.ReadOptions(block_size=1 << 22))
         except pa.ArrowInvalid as error:
-            raise BadData(f"{owner}: {path.name} cannot be read: {str(error).splitlines()[0]}") from None
+            raise BadData(
+                f"{owner}: {path.name} cannot be read: {str(error).splitlines()[0]}"
+            ) from None
 
     return batches
 
@@ -96,7 +98,13 @@ def _stream(
     classes: bool,
 ) -> Stream:
     folder = tempfile.TemporaryDirectory(prefix="mainstem-spool-")
-    spool = _spool(owner, lambda: batches(path), Path(folder.name), target, key, features, classes)
+    try:
+        spool = _spool(
+            owner, lambda: batches(path), Path(folder.name), target, key, features, classes
+        )
+    except BaseException:
+        folder.cleanup()
+        raise
     steps = int(spool.lengths.min())
 
     def chunk(seed: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,9 +129,11 @@ def _spool(
 ) -> Spool:
     counts: dict[str, int] = {}
     columns: list[str] = []
+    row = 0
     for batch in read():
         columns = columns or _columns(owner, batch.schema.names, target, key, features)
-        names, sizes = np.unique(_keys(batch, key), return_counts=True)
+        names, sizes = np.unique(_keys(owner, batch, key, row), return_counts=True)
+        row += batch.num_rows
         for name, size in zip(names, sizes, strict=True):
             counts[name] = counts.get(name, 0) + int(size)
     if not counts:
@@ -135,7 +145,7 @@ def _spool(
     hidden = _mapped(folder / "target", (int(lengths.sum()),), np.int32 if classes else np.float32)
     following, row = begins.copy(), 0
     for batch in read():
-        owners = np.searchsorted(clients, _keys(batch, key))
+        owners = np.searchsorted(clients, _keys(owner, batch, key, row))
         order = np.argsort(owners, kind="stable")
         place = np.empty(len(owners), np.int64)
         for client, size in zip(*np.unique(owners, return_counts=True), strict=True):
@@ -144,7 +154,7 @@ def _spool(
             following[client] += size
         for position, name in enumerate(columns):
             shown[place, position] = _numbers(owner, batch, name, row, owners, clients)
-        hidden[place] = _numbers(owner, batch, target, row, owners, clients)
+        hidden[place] = _numbers(owner, batch, target, row, owners, clients, whole=classes)
         row += len(owners)
     return Spool(shown, hidden, begins, lengths, clients)
 
@@ -160,34 +170,68 @@ def _columns(
     missing = [name for name in wanted if name not in present]
     if missing:
         raise BadData(f"{owner}: there is no column {missing[0]!r}, only {', '.join(present)}")
+    twice = [name for name in present if present.count(name) > 1]
+    if twice:
+        raise BadData(f"{owner}: there is more than one column {twice[0]!r}")
     chosen = features or [name for name in present if name not in (target, key)]
     if not chosen:
         raise BadData(f"{owner}: no feature columns are left beside {target!r}")
     return list(chosen)
 
 
-def _keys(batch: Any, key: str | None) -> np.ndarray:
+def _keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
     if key is None:
         return np.full(batch.num_rows, "all")
-    return np.array([str(value) for value in batch.column(key).to_pylist()])
+    values = batch.column(key).to_pylist()
+    if None in values or "" in values:
+        row = next(i for i, value in enumerate(values) if value in (None, ""))
+        raise BadData(f"{owner}: column {key!r} row {before + row + 1} is empty: whose row is it?")
+    return np.array([str(value) for value in values])
 
 
 def _numbers(
-    owner: str, batch: Any, name: str, before: int, owners: np.ndarray, clients: list[str]
+    owner: str,
+    batch: Any,
+    name: str,
+    before: int,
+    owners: np.ndarray,
+    clients: list[str],
+    whole: bool = False,
 ) -> np.ndarray:
-    """A column as finite floats; a gap is refused with its row and client."""
+    """A column as finite floats (whole for labels); else refused with row and client."""
+    import pyarrow as pa
+
+    column = batch.column(name)
+
+    def refused(row: int, held: Any, why: str = "") -> BadData:
+        whose = clients[owners[row]]
+        return BadData(
+            f"{owner}: column {name!r} row {before + row + 1} (client {whose}) holds {held}{why}"
+        )
+
+    try:
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowNotImplementedError:
+        raise BadData(
+            f"{owner}: column {name!r} is not numeric but {column.type}: leave it out"
+        ) from None
+    except pa.ArrowInvalid:
+        row = next(row for row in range(len(column)) if not _numeric(column.slice(row, 1)))
+        raise refused(row, repr(column[row].as_py()), ", not a number") from None
+    wrong = np.flatnonzero(~(np.abs(values) <= np.finfo(np.float32).max))
+    if wrong.size:
+        raise refused(int(wrong[0]), values[wrong[0]])
+    broken = np.flatnonzero(values != np.floor(values)) if whole else ()
+    if len(broken):
+        raise refused(int(broken[0]), values[broken[0]], ", not an integer label")
+    return np.asarray(values)
+
+
+def _numeric(column: Any) -> bool:
     import pyarrow as pa
 
     try:
-        values = batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        column.cast(pa.float64())
     except pa.ArrowInvalid:
-        kind = batch.column(name).type
-        raise BadData(f"{owner}: column {name!r} is not numeric but {kind}: leave it out") from None
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        row = int(wrong[0])
-        whose = clients[owners[row]]
-        raise BadData(
-            f"{owner}: column {name!r} row {before + row + 1} (client {whose}) holds {values[row]}"
-        )
-    return np.asarray(values)
+        return False
+    return True

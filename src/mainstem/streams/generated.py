@@ -35,6 +35,9 @@ def generated(
     if steps is not None:
         check.integer("generated", "steps", steps, least=1)
 
+    if expected is not None and not callable(expected):
+        raise check.refuse("generated", "expected", "be a function of (step, client)", expected)
+
     def make(resident: Any, piece: Any, at: At) -> Sample:
         shown, hidden = sample(at.key, at.t, at.k)
         return Sample(shown, hidden)
@@ -58,6 +61,7 @@ def alternating(
 
     For `problems.quadratic`.
     """
+    clients = check.integer("alternating", "clients", clients, least=1)
     dimension = check.integer("alternating", "dimension", dimension, least=1)
     mean = check.number("alternating", "mean", mean)
     spread = float(np.sqrt(check.at_least("alternating", "variance", variance, 0)))

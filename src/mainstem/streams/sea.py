@@ -42,6 +42,8 @@ def sea_quadratic(
     """
     owner = "sea_quadratic"
     curvature = check.positive(owner, "curvature", curvature)
+    dimension = check.integer(owner, "dimension", dimension, least=1)
+    spatial = check.at_least(owner, "spatial", spatial, 0)
     noise = check.at_least(owner, "noise", noise, 0)
     spread = math.sqrt(noise / dimension) / curvature
     step_out = math.sqrt(2 * check.at_least(owner, "temporal", temporal, 0) / curvature)

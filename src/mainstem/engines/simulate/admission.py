@@ -48,7 +48,8 @@ def _fits(problem: Problem, stream: Stream) -> None:
     if rows is None:
         pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
         at: At = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(stream.clients))
-        rows = jax.vmap(lambda piece, at: stream.sample(stream.resident, piece, at))(pieces, at)
+        resident = jax.tree.map(jnp.asarray, stream.resident)
+        rows = jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)
     problem.check(*jax.tree.map(np.asarray, (rows.shown, rows.hidden)))
 
 

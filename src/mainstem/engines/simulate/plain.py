@@ -106,4 +106,4 @@ def advance(
         state, row, _ = step(stage, wires, state, key, resident, piece, first + offset, flag)
         return state, row
 
-    return jax.lax.scan(body, state, (jnp.arange(len(sync)), sync, pieces))
+    return jax.lax.scan(body, state, (jnp.arange(len(sync), dtype=jnp.int32), sync, pieces))

@@ -63,7 +63,7 @@ def advance(
 ) -> tuple[Any, Row]:
     """`shape.rounds` rounds from step `first` on; `pieces` are [steps, clients, ...]."""
     split = jax.tree.map(lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), pieces)
-    starts = first + shape.length * jnp.arange(shape.rounds)
+    starts = first + shape.length * jnp.arange(shape.rounds, dtype=jnp.int32)
     whole = _shared_round if shares(stage) else _local_round
 
     def body(state: Any, given: Any) -> tuple[Any, Row]:
@@ -88,7 +88,7 @@ def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
 def _shared_round(
     stage: Stage, state: Shared, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Shared, Row]:
-    steps = start + jnp.arange(shape.length)
+    steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     if not shape.sync:
         rows = _forward(stage, state.broadcast, key, resident, pieces, steps, shape.length)
         return state, _counted(rows, shape.length, 0, 0)
@@ -211,7 +211,7 @@ def _local_round(
         row = written(stage, models, seen, losses, metrics, t)
         return learnt(stage, clients, seen, key, t, ks), row
 
-    steps = start + jnp.arange(shape.length)
+    steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     clients, rows = _scan(one, state.clients, (steps, pieces), shape.length)
     state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
     return state, _counted(rows, shape.length, spoke, got)
@@ -223,7 +223,7 @@ def _local_stretch(
     """Many rounds: all samples first, then only the learning in turn, then all rows at once."""
     ks = everyone(stage)
     count = shape.rounds * shape.length
-    steps = first + jnp.arange(count)
+    steps = first + jnp.arange(count, dtype=jnp.int32)
     samples = jax.vmap(lambda t, piece: arrive(stage, key, resident, piece, t, ks))(steps, pieces)
     split = jax.tree.map(
         lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), (steps, samples)

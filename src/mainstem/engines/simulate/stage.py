@@ -50,7 +50,7 @@ def meet(
 
 def everyone(stage: Stage) -> jax.Array:
     """All clients, spread over the devices: what is computed from them is spread likewise."""
-    return stage.spread(jnp.arange(stage.clients))
+    return stage.spread(jnp.arange(stage.clients, dtype=jnp.int32))
 
 
 def occasion(key: Any, purpose: int, t: Any, k: Any) -> At:

@@ -1,0 +1,36 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN = .venv/bin
+
+.PHONY: demo test check test-slow bench format clean
+
+demo: .venv/lab
+	$(BIN)/mainstem demo
+
+test: check
+
+check: .venv/test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src
+	$(BIN)/lint-imports
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+
+test-slow: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow
+
+bench: .venv/bench
+	$(BIN)/python -m benchmarks
+
+format: .venv/test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv demo runs
+
+# One virtual environment; each stamp adds an extra to it, at the pinned versions.
+.venv/lab .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	touch $@

@@ -1,0 +1,35 @@
+"""The command line: parse, one call, print, exit code.
+
+Exit codes: 0 done, 1 refused or failed (one line on stderr says why), 2 wrong usage, 130 interrupted.
+"""
+
+import sys
+
+import typer
+
+from mainstem.cli import data, demo, plan, run
+from mainstem.errors import MainstemError
+
+app = typer.Typer(
+    name="mainstem",
+    help="Online federated learning: streams, regret, and every bit counted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command line; failures become one line and an exit code."""
+    try:
+        app()
+    except MainstemError as error:
+        print(f"mainstem: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("mainstem: interrupted; the same command resumes a run that has a folder", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""`python -m mainstem.cli` is `mainstem`."""
+
+from mainstem.cli import main
+
+main()

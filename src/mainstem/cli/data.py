@@ -1,0 +1,38 @@
+"""`mainstem data`: the named datasets."""
+
+from typing import Annotated
+
+import typer
+
+from mainstem.cli import show
+
+app = typer.Typer(help="List the datasets, or fetch one into the cache folder.", no_args_is_help=True)
+
+
+@app.command("list")
+def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """The datasets, and which are in the cache folder ($MAINSTEM_DATA if set).
+
+    Example: mainstem data list
+    """
+    from mainstem import datasets
+
+    rows = []
+    for name in datasets.names():
+        about = datasets.describe(name)
+        rows.append({"name": name, "status": datasets.status(name), "task": about.task, "about": about.about})
+    if json:
+        show.as_json(rows)
+    else:
+        show.as_table(rows)
+
+
+@app.command("get")
+def get(name: str) -> None:
+    """Fetch a dataset from its public source, verify it, and keep it.
+
+    Example: mainstem data get elec2
+    """
+    from mainstem import datasets
+
+    print(datasets.get(name))

@@ -1,0 +1,30 @@
+"""`mainstem run`: an experiment file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mainstem.cli import show
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment, in TOML.")],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the runs go (default: runs/FILE).")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run every algorithm of an experiment file, save the runs and compare them.
+
+    The same command again resumes what was interrupted and reuses what is finished.
+
+    Example: mainstem run examples/digits.toml --set simulate.steps=200
+    """
+    from mainstem.lab import run_file
+
+    rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem)
+    if json:
+        show.as_json({"runs": rows, "figure": str(figure)})
+    else:
+        show.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
+        print(f"\nruns in {figure.parent}, figure {figure}")

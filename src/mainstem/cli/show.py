@@ -1,0 +1,36 @@
+"""Tables for people, JSON for machines."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def as_json(content: Any) -> None:
+    """Print `content` as JSON, and nothing else."""
+    json.dump(content, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows as an aligned table with the keys of the first as its head."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        numeric = isinstance(rows[0][name], int | float)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_text(name, value) for name, value in row.items()))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if name.endswith("saving"):
+        return f"{100 * value:.1f} %"
+    if name.endswith("bits"):
+        return f"{value:.3g}"
+    return f"{value:.4f}"

@@ -1,0 +1,21 @@
+"""One contract for every exported algorithm: a new one joins by being exported."""
+
+import functools
+
+import pytest
+
+from mainstem import algorithms
+from tests.contract.cases import CASES
+from tests.contract.checks import CLAUSES
+
+BUILT = {name: functools.cache(build) for name, build in CASES.items()}  # compiled once a worker
+
+
+@pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.__name__)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in CASES])
+def test_contract(name, clause):
+    clause(BUILT[name])
+
+
+def test_every_exported_algorithm_is_under_contract():
+    assert set(algorithms.__all__) <= set(CASES)

@@ -1,0 +1,79 @@
+"""The convolutional network."""
+
+import jax
+import numpy as np
+import pytest
+
+from mainstem import random
+from mainstem.base import At, Sample, flat
+from mainstem.problems import cnn
+from tests.problems.slopes import check_gradient
+
+SIDE = 10  # the smallest that two convolutions and poolings leave something of
+
+
+def images(count, seed=0, classes=3):
+    rng = np.random.default_rng(seed)
+    return Sample(rng.random((count, SIDE, SIDE)), rng.integers(0, classes, count, dtype=np.int32))
+
+
+def xlas_scores(params, pictures):
+    """The same network from XLA's convolution and reduce_window, in the order of the paper."""
+    x = pictures[..., None]
+    for layer in (params["first"], params["second"]):
+        names = ("NHWC", "HWIO", "NHWC")
+        x = jax.lax.conv_general_dilated(
+            x, layer["weights"], (1, 1), "VALID", dimension_numbers=names
+        )
+        x = jax.nn.relu(x + layer["bias"])
+        x = jax.lax.reduce_window(
+            x, -np.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
+        )
+    return x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
+
+
+@pytest.fixture(scope="module")
+def params():
+    with jax.enable_x64(True):
+        vectors = flat(cnn(SIDE, 3))
+        shift = 0.1 * np.random.default_rng(1).normal(size=cnn(SIDE, 3).size)  # biases too
+        return jax.device_get(vectors.unravel(vectors.init(random.root(1)) + shift))
+
+
+def test_size_is_the_papers():
+    assert cnn().size == 34826
+    assert cnn().size == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 25 * 64 * 10 + 10
+    assert cnn(SIDE, 3).size == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 64 * 3 + 3
+
+
+def test_scores_are_those_of_convolution_relu_pool(params):
+    """Pooling before the ReLU is the same, and a quarter of the work."""
+    problem, many = cnn(SIDE, 3), images(4)
+    with jax.enable_x64(True):
+        one_by_one = [problem.decide(params, image, None) for image in many.shown]
+        np.testing.assert_allclose(one_by_one, xlas_scores(params, many.shown), atol=1e-10)
+
+
+def test_gradient_at_a_few_coordinates():
+    problem, many = cnn(SIDE, 3), images(1)
+    sample = Sample(many.shown[0], many.hidden[0])
+    rng = np.random.default_rng(0)
+    starts = {"bias and kernel 1": (0, 320), "layer 2 and last": (320, problem.size)}
+    chosen = np.concatenate([rng.choice(np.arange(*span), 12) for span in starts.values()])
+    _, gradient = check_gradient(problem, sample, coordinates=chosen, spread=0.1)
+    assert np.count_nonzero(gradient[chosen]) >= 12
+
+
+def test_together_is_one_by_one(params):
+    problem, many = cnn(SIDE, 3), images(6)
+    at = At(np.arange(6), np.arange(6), np.zeros((6, 2), np.uint32))
+    with jax.enable_x64(True):
+        vectors = flat(problem)
+        alone = flat(problem._replace(together=None))
+        w = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
+        seen, losses, metrics = jax.jit(vectors.together)(w, many, at)
+        _, losses_alone, metrics_alone = jax.jit(alone.together)(w, many, at)
+    np.testing.assert_array_equal(seen.shown, many.shown)
+    np.testing.assert_allclose(losses, losses_alone, rtol=1e-12)
+    np.testing.assert_array_equal(metrics["correct"], metrics_alone["correct"])
+    assert 0 < len(np.unique(metrics["correct"]))

@@ -1,0 +1,66 @@
+"""The convolution against XLA's own, in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mainstem.problems.convolution import convolve, pool
+
+
+def xlas(images, kernel):
+    names = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(images, kernel, (1, 1), "VALID", dimension_numbers=names)
+
+
+def world(count, seed=0):
+    rng = np.random.default_rng(seed)
+    images, kernel = rng.normal(size=(count, 6, 7, 2)), rng.normal(size=(3, 3, 2, 3))
+    return images, kernel, rng.normal(size=(count, 4, 5, 3))
+
+
+def close(actual, expected):
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [1, 5, 67, 70, 128])
+def test_forwards_and_both_gradients(count):
+    """Counts that fit the blocks and counts that do not (67 is a prime above the block)."""
+    with jax.enable_x64(True):
+        images, kernel, slope = world(count)
+        actual, back = jax.vjp(convolve, images, kernel)
+        expected, back_xla = jax.vjp(xlas, images, kernel)
+        close(actual, expected)
+        close(back(slope), back_xla(slope))
+
+
+def test_a_kernel_for_each_client():
+    """Under vmap over kernels: what a client's own gradient needs."""
+
+    def of_one(convolution):
+        return lambda images, kernel: jnp.sum(jnp.sin(convolution(images, kernel)))
+
+    with jax.enable_x64(True):
+        images = np.stack([world(4, seed)[0] for seed in range(3)])
+        kernels = np.stack([world(4, seed)[1] for seed in range(3)])
+        actual = jax.vmap(jax.value_and_grad(of_one(convolve), argnums=(0, 1)))(images, kernels)
+        expected = jax.vmap(jax.value_and_grad(of_one(xlas), argnums=(0, 1)))(images, kernels)
+        close(actual, expected)
+
+
+def test_compiled_equals_eager():
+    with jax.enable_x64(True):
+        images, kernel, _ = world(5)
+        close(jax.jit(convolve)(images, kernel), convolve(images, kernel))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 8), (5, 7), (2, 3)])
+def test_pool_is_the_largest_of_each_window(rows, columns):
+    images = np.random.default_rng(0).normal(size=(3, rows, columns, 2)).astype(np.float32)
+    expected = np.empty((3, rows // 2, columns // 2, 2), np.float32)
+    for i in range(rows // 2):
+        for j in range(columns // 2):
+            window = images[:, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+            expected[:, i, j] = window.max(axis=(1, 2))
+    np.testing.assert_array_equal(pool(images), expected)

@@ -1,0 +1,113 @@
+"""The documentation cannot fall behind: what is exported is described, and what is shown runs."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem import algorithms, parts, problems, streams
+from mainstem.base import Algorithm
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+SKELETON = DOCS / "add-an-algorithm.md"
+
+
+def described(page: Path) -> set[str]:
+    """The names in the first column of the page's tables."""
+    return set(re.findall(r"^\| \[?`(\w+)", page.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("module", [parts, problems, streams], ids=lambda module: module.__name__)
+def test_every_exported_name_is_in_the_tables(module: ModuleType) -> None:
+    missing = set(module.__all__) - described(DOCS / "parts.md")
+    assert not missing, f"docs/parts.md has no row for {sorted(missing)}"
+
+
+def test_every_algorithm_has_a_row_and_a_page() -> None:
+    names = set(algorithms.__all__)
+    assert names == described(DOCS / "algorithms" / "README.md")
+    assert names == {page.stem for page in (DOCS / "algorithms").glob("*.md")} - {"README"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_session_is_a_doctest(page: Path) -> None:
+    """A doctest's output ends at a blank line, so a fence must follow one; other code is executed below."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    for language, body in blocks:
+        assert (language == "pycon") == body.startswith(">>> ")
+        assert language != "pycon" or body.endswith("\n\n"), "wants a blank line before the fence"
+        assert language != "python" or page == SKELETON, "is shown but never run"
+
+
+def blocks() -> list[str]:
+    """The Python blocks of the page on adding an algorithm: the skeleton, a trial, the contract."""
+    return re.findall(r"^```python\n(.*?)^```", SKELETON.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def skeleton() -> dict[str, Any]:
+    """The names that the skeleton defines."""
+    names: dict[str, Any] = {"__name__": "fedmomentum"}
+    exec(compile(blocks()[0], str(SKELETON), "exec"), names)
+    return names
+
+
+def simulated(algorithm: Algorithm, **options: Any) -> ms.Run:
+    problem = ms.problems.softmax(features=64, classes=10)
+    return ms.simulate(algorithm, problem, ms.streams.digits(clients=10), steps=30, **options)
+
+
+def test_skeleton_is_about_sixty_lines() -> None:
+    code = [line for line in blocks()[0].splitlines() if line.strip()]
+    assert len(code) < 80
+
+
+def test_skeleton_trial_runs(skeleton: dict[str, Any]) -> None:
+    exec(compile(blocks()[1], str(SKELETON), "exec"), dict(skeleton))
+
+
+def test_skeleton_without_momentum_is_ofedavg(skeleton: dict[str, Any]) -> None:
+    ours = simulated(skeleton["fedmomentum"](step=0.2, momentum=0.0, rate=0.5))
+    theirs = simulated(ms.ofedavg(step=0.2, rate=0.5))
+    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-4)
+    np.testing.assert_array_equal(ours.uplink_bits, theirs.uplink_bits)
+
+
+def test_skeleton_follows_its_equations(skeleton: dict[str, Any]) -> None:
+    """v <- mu v + mean gradient, w <- w - eta v, on losses |w - a|^2 / 2 with one fixed target."""
+    target = np.array([1.0, -2.0])
+    stream = ms.streams.generated(lambda key, t, k: ((), target), clients=3)
+    algorithm = skeleton["fedmomentum"](step=0.1, momentum=0.5)
+    run = ms.simulate(algorithm, ms.problems.quadratic(dimension=2), stream, steps=20, dtype="float64")
+    params, velocity = np.zeros(2), np.zeros(2)
+    for loss in run.loss:
+        assert loss == pytest.approx(np.sum((params - target) ** 2) / 2, rel=1e-10)
+        velocity = 0.5 * velocity + (params - target)
+        params = params - 0.1 * velocity
+    np.testing.assert_allclose(run.model, params, rtol=1e-10)
+
+
+def test_skeleton_survives_delays(skeleton: dict[str, Any]) -> None:
+    """At most syncs of a slow network nothing arrives, and the server then stays where it is."""
+    run = simulated(skeleton["fedmomentum"](step=0.2, momentum=0.5), network=ms.network(up=9))
+    np.testing.assert_allclose(run.loss[:10], np.log(10), rtol=1e-5)
+    assert run.loss[10] < run.loss[9]
+
+
+def test_skeleton_keeps_the_contract(skeleton: dict[str, Any]) -> None:
+    from tests.contract.checks import check_contract
+
+    check_contract(lambda: skeleton["fedmomentum"](step=0.1, momentum=0.8, rate=0.5))
+    exec(compile(blocks()[2], str(SKELETON), "exec"), dict(skeleton))
