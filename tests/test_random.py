@@ -1,6 +1,6 @@
-"""Counter-based draws: uniform, independent in every direction, and the same however they are asked.
+"""Counter-based draws: uniform, independent in every direction, the same however they are asked.
 
-Statistical limits are 4.5 standard errors (or p > 1e-5); draws are fixed, so they pass or fail for good.
+Statistical limits are 4.5 standard errors, or p > 1e-5; the draws are fixed, so nothing is flaky.
 """
 
 import itertools
@@ -26,7 +26,7 @@ PURPOSES = (
     random.CODEC,
     random.PARTICIPATE,
 )
-WAYS = {  # which word of (seed, purpose, step, client, coordinate) runs while the others stand still
+WAYS = {  # which of (seed, purpose, step, client, coordinate) runs while the others stand still
     "coordinates": lambda n: random.uniform(KEY, (n,)),
     "steps": jax.vmap(lambda i: random.uniform(random.fold(random.root(3), random.CODEC, i, 7))),
     "clients": jax.vmap(lambda i: random.uniform(random.fold(random.root(3), random.CODEC, 7, i))),
@@ -69,7 +69,9 @@ def test_neighbours_are_independent(draws, way, lag):
     assert stats.chisquare(cells).pvalue > 1e-5
     bits = (u * 2**24).astype(np.int64)
     flipped = np.bitwise_count(bits[:-lag] ^ bits[lag:])
-    assert abs(flipped.mean() - 12) < 4.5 * np.sqrt(6 / len(flipped))  # half of 24 bits, variance 24/4
+    assert abs(flipped.mean() - 12) < 4.5 * np.sqrt(
+        6 / len(flipped)
+    )  # half of 24 bits, variance 24/4
 
 
 def test_vectors_of_different_occasions_are_uncorrelated():
@@ -134,7 +136,11 @@ def test_both_dtypes_draw_the_same_numbers(ask):
 
 @pytest.mark.parametrize(
     ("ask", "tolerance"),
-    [(random.bits, 0), (random.uniform, 0), (random.normal, 4e-7)],  # a fused log may differ in ulps
+    [
+        (random.bits, 0),
+        (random.uniform, 0),
+        (random.normal, 4e-7),
+    ],  # a fused log may differ in ulps
     ids=["bits", "uniform", "normal"],
 )
 def test_vmapped_compiled_and_eager_draws_are_the_same(ask, tolerance):

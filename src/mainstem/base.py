@@ -131,6 +131,16 @@ def flat(problem: Problem) -> Flat:
     return vectors
 
 
+def cast(tree: Any, dtype: str) -> Any:
+    """Host arrays with their floating numbers in `dtype`, whole numbers as they are."""
+
+    def one(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return x.astype(dtype, copy=False) if np.issubdtype(x.dtype, np.floating) else x
+
+    return jax.tree.map(one, tree)
+
+
 class Stream(NamedTuple):
     """What arrives. `chunk` is what the host sends ahead, `sample` what the device makes of it.
 

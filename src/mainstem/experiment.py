@@ -69,16 +69,25 @@ def build(content: Mapping[str, Any], where: str = "spec") -> Experiment:
             raise BadSpec(f"{where}: the table [{name}] is missing")
     wanted = content["algorithm"]
     listed = wanted if isinstance(wanted, list) else [wanted]
-    settings = dict(content.get("simulate", {}))
+    if not listed:
+        raise BadSpec(f"{where}: the table [[algorithm]] is missing")
+    settings = dict(_table(f"{where}: [simulate]", content.get("simulate", {})))
     _known(f"{where}: [simulate]", "key", settings, SETTINGS)
     if "network" in settings:
-        settings["network"] = made(f"{where}: network", parts, {"name": "network", **settings["network"]})
+        links = _table(f"{where}: network", settings["network"])
+        settings["network"] = made(f"{where}: network", parts, {"name": "network", **links})
     return Experiment(
         made(f"{where}: [problem]", problems, content["problem"]),
         made(f"{where}: [stream]", streams, content["stream"]),
         [made(f"{where}: [[algorithm]]", algorithms, table) for table in listed],
         settings,
     )
+
+
+def _table(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadSpec(f"{where}: wants a table, got {value!r}")
+    return value
 
 
 def made(where: str, module: ModuleType, table: Any) -> Any:

@@ -62,7 +62,7 @@ def test_plain_changes_nothing_and_says_so():
 def test_half_rounds_to_the_nearest_half(body):
     body = np.array(body, np.float32)
     decoded = np.asarray(half().decode(half().encode(jnp.asarray(body), KEY), D))
-    # a float16 has 11 significant bits; below 2**-14 (where XLA may flush to zero) an absolute bound
+    # 11 significant bits; below 2**-14, where XLA may flush to zero, an absolute bound
     assert np.all(np.abs(decoded - body) <= np.maximum(2.0**-11 * np.abs(body), 2.0**-14))
 
 

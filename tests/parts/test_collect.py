@@ -56,7 +56,8 @@ def world(seed, arrived):
 
 
 some = given(
-    seed=st.integers(0, 2**32 - 1), arrived=st.lists(st.booleans(), min_size=N, max_size=N).filter(any)
+    seed=st.integers(0, 2**32 - 1),
+    arrived=st.lists(st.booleans(), min_size=N, max_size=N).filter(any),
 )
 modest = settings(max_examples=40, deadline=None, derandomize=True)
 

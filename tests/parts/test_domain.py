@@ -62,7 +62,7 @@ modest = settings(max_examples=25, deadline=None, derandomize=True)
 @points
 @pytest.mark.parametrize("name", POLYTOPES)
 def test_projection_on_a_polytope_is_the_nearest_point(name, seed, scale):
-    """z is nearest to x if and only if z is a mixture of vertices and <x - z, v - z> <= 0 for all."""
+    """z in the set is nearest to x if and only if <x - z, v - z> <= 0 for every vertex v."""
     vertices = POLYTOPES[name][1]
     x = scale * np.random.default_rng(seed).normal(size=D)
     z = project(name, x)

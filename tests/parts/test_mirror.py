@@ -17,7 +17,7 @@ D = 6
 
 
 def l1_step(x, g, eta, radius):
-    """The nearest point of the l1 ball: every coordinate shrunk by one amount, found by bisection."""
+    """The nearest point of the l1 ball: all coordinates shrunk by one amount, by bisection."""
     z = x - eta * g
     low, high = 0.0, np.max(np.abs(z))
     for _ in range(200):

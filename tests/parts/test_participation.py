@@ -92,7 +92,12 @@ def test_same_key_same_draw_and_another_key_another(make):
 @pytest.mark.parametrize(
     ("participation", "fits", "fails", "message"),
     [
-        (bernoulli([0.1, 0.2]), (5, 2), (5, 3), "bernoulli: rate must have one entry for each of 3"),
+        (
+            bernoulli([0.1, 0.2]),
+            (5, 2),
+            (5, 3),
+            "bernoulli: rate must have one entry for each of 3",
+        ),
         (exactly(3), (5, 3), (5, 2), "exactly: count must be at most the 2 clients, got 3"),
         (given([[1, 0]] * 4), (4, 2), (5, 2), "given: trace must cover 5 steps of 2 clients"),
         (given([[1, 0]] * 4), (3, 2), (3, 3), "given: trace must cover 3 steps of 3 clients"),

@@ -18,7 +18,8 @@ from tests.reference.quantiser import variance_factor as paper_variance_factor
 
 LEVELS = (1, 3, 17, 255)
 CASES = [  # (levels, D, blocks)
-    (3, 1, 1), (1, 7, 1), (255, 7, 3), (17, 10, 4), (3, 12, 12), (3, 64, 8), (17, 65, 8), (1, 65, 64),
+    (3, 1, 1), (1, 7, 1), (255, 7, 3), (17, 10, 4),
+    (3, 12, 12), (3, 64, 8), (17, 65, 8), (1, 65, 64),
 ]  # fmt: skip
 ALL_BUT_ONE = np.float32(1 - 2**-24)  # the largest uniform
 
@@ -86,9 +87,7 @@ def test_unbiased_and_within_its_variance(levels, size, blocks, even):
     variance = (norms / levels) ** 2 * fraction * (1 - fraction)
     codec, key = quantiser(levels, blocks), random.root(5)
     with jax.enable_x64(True):
-        run = jax.jit(
-            jax.vmap(lambda i: codec.decode(codec.encode(v, random.fold(key, i)), size))
-        )
+        run = jax.jit(jax.vmap(lambda i: codec.decode(codec.encode(v, random.fold(key, i)), size)))
         out = np.asarray(run(np.arange(draws)))
     error = np.abs(out.mean(axis=0) - v)
     assert np.all(error <= 5 * np.sqrt(variance / draws) + 2e-6 * norms)

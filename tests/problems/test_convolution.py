@@ -19,20 +19,28 @@ def world(count, seed=0):
     return images, kernel, rng.normal(size=(count, 4, 5, 3))
 
 
+def both_ways(convolution):
+    def run(images, kernel, slope):
+        out, back = jax.vjp(convolution, images, kernel)
+        return out, back(slope)
+
+    return run
+
+
 def close(actual, expected):
     for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("count", [1, 5, 67, 70, 128])
+@pytest.mark.parametrize("count", [1, 67, 70])
 def test_forwards_and_both_gradients(count):
     """Counts that fit the blocks and counts that do not (67 is a prime above the block)."""
     with jax.enable_x64(True):
         images, kernel, slope = world(count)
-        actual, back = jax.vjp(convolve, images, kernel)
-        expected, back_xla = jax.vjp(xlas, images, kernel)
-        close(actual, expected)
-        close(back(slope), back_xla(slope))
+        close(
+            jax.jit(both_ways(convolve))(images, kernel, slope),
+            both_ways(xlas)(images, kernel, slope),
+        )
 
 
 def test_a_kernel_for_each_client():
@@ -44,8 +52,10 @@ def test_a_kernel_for_each_client():
     with jax.enable_x64(True):
         images = np.stack([world(4, seed)[0] for seed in range(3)])
         kernels = np.stack([world(4, seed)[1] for seed in range(3)])
-        actual = jax.vmap(jax.value_and_grad(of_one(convolve), argnums=(0, 1)))(images, kernels)
-        expected = jax.vmap(jax.value_and_grad(of_one(xlas), argnums=(0, 1)))(images, kernels)
+        actual, expected = (
+            jax.jit(jax.vmap(jax.value_and_grad(of_one(each), argnums=(0, 1))))(images, kernels)
+            for each in (convolve, xlas)
+        )
         close(actual, expected)
 
 

@@ -29,7 +29,7 @@ def test_regression_by_hand():
     problem = mlp(3, hidden=(5, 4))
     seen = draw(3)
     with jax.enable_x64(True):
-        params = jax.device_get(problem.init(random.root(2)))
+        params = jax.device_get(jax.jit(problem.init)(random.root(2)))
         x = seen.shown
         for layer in params[:-1]:
             x = np.maximum(x @ layer["weights"] + layer["bias"], 0)
@@ -48,7 +48,7 @@ def test_no_hidden_layer_is_linear_regression():
 
 def test_first_weights_are_hes():
     """Variance 2 / inputs, no bias, and layers that differ."""
-    first, second, _ = jax.device_get(mlp(200, hidden=(100, 100)).init(random.root(0)))
+    first, second, _ = jax.device_get(jax.jit(mlp(200, hidden=(100, 100)).init)(random.root(0)))
     assert first["weights"].var() == pytest.approx(2 / 200, rel=0.05)
     assert second["weights"].var() == pytest.approx(2 / 100, rel=0.05)
     assert not first["bias"].any()

@@ -54,5 +54,7 @@ def test_domains():
 @pytest.mark.parametrize("problem", [quadratic(4), experts(4)], ids=["quadratic", "experts"])
 def test_hidden_vectors_of_another_length_are_refused(problem):
     problem.check((), np.zeros((7, 4)))
-    with pytest.raises(BadData, match=r"wants hidden vectors of length 4, the stream has shape \(5,\)"):
+    with pytest.raises(
+        BadData, match=r"wants hidden vectors of length 4, the stream has shape \(5,\)"
+    ):
         problem.check((), np.zeros((7, 5)))

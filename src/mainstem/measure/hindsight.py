@@ -5,6 +5,7 @@ minimised to a certificate; for anything else the best model found is reported a
 Values are sums over steps of means over clients, the units of Mitra et al. 2021, eq. (2).
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.optimize
 
 from mainstem import random
-from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Stream, flat
+from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Stream, cast, flat
 from mainstem.errors import BadData
 from mainstem.measure.certificate import Feasible, Solution
 from mainstem.measure.quadratic_solver import minimise_quadratic
@@ -62,10 +63,9 @@ def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
 
 def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
     """From the sums of the quadratic forms."""
-    dense = len(prefixes) > 1 and prefixes == list(range(1, prefixes[-1] + 1))
     totals = list(_form_sums(question, prefixes))
     matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
-    if matrices.ndim == 1 and (dense or len(prefixes) > 1):
+    if matrices.ndim == 1 and len(prefixes) > 1:
         return _isotropic(question, matrices, vectors, constants)
     return _solved(
         [
@@ -76,53 +76,51 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
 
 
 def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
-    """The summed form of each prefix."""
-    replay = jax.jit(_form_of_step(question), static_argnums=())
+    """The summed form of each prefix, in rising order."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    total: Any = None
-    done = 0
-    for prefix_group in _grouped(prefixes):
-        while done < prefix_group[-1]:
-            last = min(done + STEPS, prefix_group[-1])
-            with jax.enable_x64(question.dtype == "float64"):
-                pieces = _cast(stream.chunk(question.seed, done + 1, last), question.dtype)
-                resident = _cast(stream.resident, question.dtype)
-                forms = replay(key, resident, pieces, jnp.arange(done + 1, last + 1))
-            each = [np.asarray(part, np.float64) for part in forms]
-            running = [np.cumsum(part, axis=0) + (0 if total is None else total[n]) for n, part in enumerate(each)]
-            for t in prefix_group:
-                if done < t <= last:
-                    matrix, vector, constant = (part[t - done - 1] for part in running)
-                    yield (matrix if np.ndim(matrix) else float(matrix)), vector, float(constant)
-            total, done = [part[-1] for part in running], last
+    known = stream.expected if question.expected else None
+    replay = _replay_of(question.problem, stream.sample, known, stream.clients, question.dtype)
+    total, done = [0.0, 0.0, 0.0], 0
+    while done < prefixes[-1]:
+        last = min(done + STEPS, prefixes[-1])
+        with jax.enable_x64(question.dtype == "float64"):
+            pieces = cast(stream.chunk(question.seed, done + 1, last), question.dtype)
+            resident = cast(stream.resident, question.dtype)
+            forms = replay(key, resident, pieces, jnp.arange(done + 1, last + 1))
+        running = [
+            np.cumsum(np.asarray(part, np.float64), axis=0) + before
+            for part, before in zip(forms, total, strict=True)
+        ]
+        for t in prefixes:
+            if done < t <= last:
+                matrix, vector, constant = (part[t - done - 1] for part in running)
+                yield (matrix if np.ndim(matrix) else float(matrix)), vector, float(constant)
+        total, done = [part[-1] for part in running], last
 
 
-def _grouped(prefixes: list[int]) -> list[list[int]]:
-    return [sorted(prefixes)]
-
-
-def _form_of_step(question: Question) -> Any:
-    """(key, resident, pieces, steps) -> for each step, the mean of the clients' forms."""
-    stream, ks = question.stream, jnp.arange(question.stream.clients)
-    problem = flat(question.problem)
+@functools.lru_cache(maxsize=16)
+def _replay_of(problem: Problem, sample: Any, expected: Any, clients: int, dtype: str) -> Any:
+    """(key, resident, pieces, steps) -> for each step, the mean of the clients' forms; kept compiled."""
+    with jax.enable_x64(dtype == "float64"):
+        ks, vectors = jnp.arange(clients), flat(problem)
 
     def form(key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Form:
-        if question.expected:
-            return stream.expected(t, k)  # type: ignore[misc]
-        assert problem.form is not None
-        return problem.form(_seen(problem, stream, key, resident, piece, t, k))
+        if expected is not None:
+            return expected(t, k)  # type: ignore[no-any-return]
+        assert vectors.form is not None
+        return vectors.form(_seen(vectors, sample, key, resident, piece, t, k))
 
     def step(key: Any, resident: Any, pieces: Any, t: Any) -> Form:
         forms = jax.vmap(lambda piece, k: form(key, resident, piece, t, k))(pieces, ks)
         return Form(*(jnp.mean(part, axis=0) for part in forms))
 
-    return jax.vmap(step, in_axes=(None, None, 0, 0))
+    return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
 
 
-def _seen(problem: Flat, stream: Stream, key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Any:
+def _seen(problem: Flat, sampled: Any, key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Any:
     """What client k saw at step t (of a problem that reveals the same whatever was decided)."""
     at = At(t, k, random.fold(key, random.STREAM, t, k))
-    sample = stream.sample(resident, piece, at)
+    sample = sampled(resident, piece, at)
     decision = problem.decide(problem.init(key), sample.shown, at)
     return problem.reveal(decision, sample)
 
@@ -194,11 +192,11 @@ def _replayed(question: Question, last: int) -> Sample:
 
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
-        resident = _cast(stream.resident, question.dtype)
+        resident = cast(stream.resident, question.dtype)
         replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)
-            pieces = _cast(stream.chunk(question.seed, first, end), question.dtype)
+            pieces = cast(stream.chunk(question.seed, first, end), question.dtype)
             part = jax.device_get(replay(resident, pieces, jnp.arange(first, end + 1)))
             if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
                 raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
@@ -213,7 +211,7 @@ class _Objective:
     def __init__(self, problem: Problem, rows: Sample):
         self.size = problem.size
         vectors = flat(problem)
-        rows = jax.tree.map(jnp.asarray, _cast(rows, "float64"))
+        rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
 
         def seen(sample: Sample) -> Any:
             at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
@@ -272,11 +270,3 @@ def _solved(solutions: list[Solution]) -> Hindsight:
     last = solutions[-1]
     values, gaps = (np.array([getattr(s, name) for s in solutions]) for name in ("value", "gap"))
     return Hindsight(values, gaps, last.params, last.statement)
-
-
-def _cast(tree: Any, dtype: str) -> Any:
-    def one(x: Any) -> np.ndarray:
-        x = np.asarray(x)
-        return x.astype(dtype) if np.issubdtype(x.dtype, np.floating) else x
-
-    return jax.tree.map(one, tree)

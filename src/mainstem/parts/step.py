@@ -1,5 +1,6 @@
 """Step sizes: how far to go at step t."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,8 +10,13 @@ from mainstem.base import Params, Step
 from mainstem.spec import recorded
 
 
-def _schedule(at: Any) -> Step:
-    return Step(init=lambda params: (), rate=lambda state, gradient, t: (at(t), state), schedule=True)
+def _schedule(at: Callable[[Any], Any]) -> Step:
+    """A rate that depends on t alone, in the precision in force."""
+
+    def rate(state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        return at(jnp.asarray(t, jnp.result_type(float))), state
+
+    return Step(init=lambda params: (), rate=rate, schedule=True)
 
 
 @recorded

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Algorithm, Problem, Stream
+from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, program, rounds
 from mainstem.engines.simulate.admission import admit, common_domain
@@ -170,12 +170,12 @@ def _driven(
 ) -> Any:
     """All stretches in turn: the host prepares the next while the device works on this one."""
     key = spread.put(job.keys if job.many else job.keys[0], None)
-    resident = spread.put(_cast(job.stream.resident, job.dtype), None)
+    resident = spread.put(cast(job.stream.resident, job.dtype), None)
 
     def sent_ahead(stretch: chunks.Stretch) -> Any:
         each = [job.stream.chunk(seed, stretch.first, stretch.last) for seed in job.seeds]
         pieces = jax.tree.map(lambda *x: np.stack(x), *each) if job.many else each[0]
-        return spread.put(_cast(pieces, job.dtype), 2 if job.many else 1)
+        return spread.put(cast(pieces, job.dtype), 2 if job.many else 1)
 
     stretches = _stretches(job, compiled, book.step, chunk, plain)
     state = book.restored(compiled.begin(key))
@@ -197,10 +197,10 @@ def _debugged(job: Job, compiled: Program, book: Book) -> Any:
     if job.many or book.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
     key, dtype = jnp.asarray(job.keys[0]), job.dtype
-    resident = jax.device_put(_cast(job.stream.resident, dtype))
+    resident = jax.device_put(cast(job.stream.resident, dtype))
 
     def pieces(t: int) -> Any:
-        return jax.tree.map(lambda x: x[0], _cast(job.stream.chunk(job.seeds[0], t, t), dtype))
+        return jax.tree.map(lambda x: x[0], cast(job.stream.chunk(job.seeds[0], t, t), dtype))
 
     flags = np.asarray(job.algorithm.sync.after(np.arange(1, job.steps + 1)), bool)
     state, rows = debugger.walk(
@@ -232,13 +232,3 @@ def _closed(job: Job, book: Book, server: np.ndarray, clients: np.ndarray | None
     trace = book.close(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
     return Run(job.spec, summary, trace, model, job.algorithm, job.problem, job.stream, domain)
-
-
-def _cast(tree: Any, dtype: str) -> Any:
-    """Floating numbers in the run's dtype; whole numbers as they are."""
-
-    def one(x: Any) -> np.ndarray:
-        x = np.asarray(x)
-        return x.astype(dtype, copy=False) if np.issubdtype(x.dtype, np.floating) else x
-
-    return jax.tree.map(one, tree)

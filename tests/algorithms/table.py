@@ -1,0 +1,84 @@
+"""A world given by a table of numbers, so that a plain loop and the simulator see the same."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+import mainstem as ms
+from mainstem.base import Problem, Stream
+
+
+class Table(NamedTuple):
+    """Regression samples x[t, k], y[t, k] with ridge: gradients by hand."""
+
+    x: np.ndarray
+    y: np.ndarray
+    ridge: float
+
+    def gradient(self, w: np.ndarray, k: int, t: int) -> np.ndarray:
+        x, y = self.x[t - 1, k], self.y[t - 1, k]
+        return (x @ w - y) * x + self.ridge * w
+
+    def loss(self, w: np.ndarray, k: int, t: int) -> float:
+        x, y = self.x[t - 1, k], self.y[t - 1, k]
+        return 0.5 * (x @ w - y) ** 2 + 0.5 * self.ridge * w @ w
+
+    @property
+    def problem(self) -> Problem:
+        return ms.problems.linear(self.x.shape[2], ridge=self.ridge, intercept=False)
+
+    @property
+    def stream(self) -> Stream:
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            return jnp.asarray(self.x)[t - 1, k], jnp.asarray(self.y)[t - 1, k]
+
+        return ms.streams.generated(sample, self.x.shape[1], steps=len(self.x))
+
+
+class Losses(NamedTuple):
+    """Raw losses given by vectors a[t, k]: quadratic |w - a|^2 / 2, or linear <w, a>."""
+
+    a: np.ndarray
+    linear: bool
+
+    def gradient(self, w: np.ndarray, k: int, t: int) -> np.ndarray:
+        a = self.a[t - 1, k]
+        return a if self.linear else w - a
+
+    def loss(self, w: np.ndarray, k: int, t: int) -> float:
+        a = self.a[t - 1, k]
+        return float(w @ a) if self.linear else 0.5 * float((w - a) @ (w - a))
+
+    def problem(self, **box: float) -> Problem:
+        size = self.a.shape[2]
+        return ms.problems.experts(size) if self.linear else ms.problems.quadratic(size, **box)
+
+    @property
+    def stream(self) -> Stream:
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            return (), jnp.asarray(self.a)[t - 1, k]
+
+        return ms.streams.generated(sample, self.a.shape[1], steps=len(self.a))
+
+
+def regression(T: int, K: int, D: int, seed: int = 0) -> Table:
+    draw = np.random.default_rng(seed)
+    return Table(draw.normal(size=(T, K, D)), draw.normal(size=(T, K)), ridge=0.1)
+
+
+def losses(T: int, K: int, D: int, *, linear: bool = False, seed: int = 0) -> Losses:
+    draw = np.random.default_rng(seed)
+    return Losses(draw.normal(1.0, 2.0, size=(T, K, D)), linear)
+
+
+def mean_losses(models: np.ndarray, loss: Any) -> np.ndarray:
+    """The mean over clients of each client's own loss, step by step."""
+    T, K, _ = models.shape
+    return np.array([np.mean([loss(models[t, k], k, t + 1) for k in range(K)]) for t in range(T)])
+
+
+def agrees(run: ms.Run, reference: dict[str, np.ndarray], loss: Any) -> None:
+    """The run's losses at every step and its last server model are the loop's, to 1e-10."""
+    assert np.allclose(run.loss, mean_losses(reference["models"], loss), rtol=0, atol=1e-10)
+    assert np.allclose(np.ravel(run.model), reference["server"][-1], rtol=0, atol=1e-10)

@@ -1,0 +1,248 @@
+"""Refusals: the checks themselves, and every factory's, each naming its parameter."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+from mainstem import algorithms, check, parts, problems, streams
+from mainstem.errors import BadData, BadParameter, MainstemError
+
+MODULES = {
+    "algorithms": algorithms,
+    "parts": parts,
+    "problems": problems,
+    "streams": streams,
+}
+
+
+def nothing(*anything):
+    """Stands for a function where one is wanted."""
+
+
+X, Y = np.ones((4, 2)), np.arange(4)
+FUNCTIONS = {"init": nothing, "apply": nothing, "loss": nothing}
+SCHEDULE = {"step": parts.adagrad(0.1)}
+
+REFUSED = [  # (module, factory, arguments, how the one line begins)
+    ("algorithms", "fedogd", {"step": 0}, "ofediq: step must be above 0, got 0"),
+    ("algorithms", "fedogd", SCHEDULE, "ofediq: step must depend on t alone"),
+    ("algorithms", "ofedavg", {"step": 0.1, "rate": 1.5}, r"ofediq: rate must lie in \(0, 1\]"),
+    ("algorithms", "ofedavg", {"step": 0.1, "rate": [0.5, 0]}, r"ofediq: rate must lie in"),
+    ("algorithms", "ofediq", {"step": "fast"}, "ofediq: step must be a finite number, got 'fast'"),
+    ("algorithms", "ofediq", {"step": math.nan}, "ofediq: step must be a finite number"),
+    ("algorithms", "ofediq", {"step": 0.1, "rate": 0}, "ofediq: rate must lie in"),
+    ("algorithms", "ofediq", {"step": 0.1, "period": 0}, "ofediq: period must be an integer of at"),
+    ("algorithms", "ofediq", {"step": 0.1, "levels": 0}, "quantiser: levels must be an integer"),
+    ("algorithms", "ofediq", {"step": 0.1, "levels": 3, "blocks": 0}, "quantiser: blocks must be"),
+    ("algorithms", "fedomd", {"step": -1}, "fedomd: step must be above 0, got -1"),
+    ("algorithms", "fedomd", {**SCHEDULE, "mirror": parts.entropy()}, "fedomd: step must have one"),
+    ("algorithms", "fedsea", {"step": 0.1, "period": 0}, "every: period must be an integer"),
+    ("algorithms", "fedsea", {"step": 0.1, "period": 2, "offset": 2}, "every: offset must be an"),
+    ("algorithms", "fedsea", {"step": 0.1, "domain": 1}, "euclidean: domain must be a domain"),
+    ("parts", "adagrad", {"scale": 0}, "adagrad: scale must be above 0"),
+    ("parts", "adagrad", {"scale": 1, "floor": 0}, "adagrad: floor must be above 0"),
+    ("parts", "after_steps", {"steps": [0]}, "after_steps: steps must be an integer of at least 1"),
+    ("parts", "after_steps", {"steps": 5}, "after_steps: steps must be several steps, got 5"),
+    ("parts", "bernoulli", {"rate": 0}, r"bernoulli: rate must lie in \(0, 1\], got 0"),
+    ("parts", "bernoulli", {"rate": "often"}, "bernoulli: rate must lie in"),
+    ("parts", "bernoulli", {"rate": [[0.5]]}, "bernoulli: rate must lie in"),
+    ("parts", "bernoulli", {"rate": math.nan}, "bernoulli: rate must lie in"),
+    ("parts", "box", {"low": 1, "high": 1}, "box: high must be above low = 1"),
+    ("parts", "box", {"low": -math.inf, "high": 1}, "box: low must be a finite number"),
+    ("parts", "constant", {"rate": -0.1}, "constant: rate must be above 0"),
+    ("parts", "constant", {"rate": True}, "constant: rate must be a finite number, got True"),
+    ("parts", "entropy", {"domain": "simplex"}, "entropy: domain must be a domain such as"),
+    ("parts", "euclidean", {"domain": 3}, "euclidean: domain must be a domain such as"),
+    ("parts", "every", {"period": 2.5}, "every: period must be an integer of at least 1, got 2.5"),
+    (
+        "parts",
+        "every",
+        {"period": 3, "offset": -1},
+        "every: offset must be an integer of at least 0",
+    ),
+    ("parts", "exactly", {"count": 0}, "exactly: count must be an integer of at least 1, got 0"),
+    ("parts", "given", {"trace": [1, 0]}, "given: trace must be a table of steps by clients"),
+    ("parts", "given", {"trace": [[1], [1, 0]]}, "given: trace must have rows of equal length"),
+    ("parts", "inverse_sqrt", {"scale": 0}, "inverse_sqrt: scale must be above 0"),
+    ("parts", "inverse_time", {"sigma": 0}, "inverse_time: sigma must be above 0"),
+    ("parts", "inverse_time", {"sigma": 1, "shift": -1}, "inverse_time: shift must be at least 0"),
+    ("parts", "l1_ball", {"radius": 0}, "l1_ball: radius must be above 0"),
+    ("parts", "l2_ball", {"radius": math.inf}, "l2_ball: radius must be a finite number"),
+    ("parts", "network", {"up": -1}, "network: up must be whole numbers of at least 0, got -1"),
+    ("parts", "network", {"down": 0.5}, "network: down must be whole numbers"),
+    ("parts", "p_ball", {"p": 3, "radius": 1}, r"p_ball: p must lie in \(1, 2\], got 3"),
+    ("parts", "p_ball", {"p": 1.5, "radius": 0}, "p_ball: radius must be above 0"),
+    ("parts", "p_norm", {"p": 1}, r"p_norm: p must lie in \(1, 2\], got 1"),
+    ("parts", "p_norm", {"p": 1.5, "domain": 3}, "p_norm: domain must be a domain such as"),
+    ("parts", "quantiser", {"levels": 0}, "quantiser: levels must be an integer of at least 1"),
+    ("parts", "quantiser", {"levels": 2**16}, "quantiser: levels must be .* at most 65535"),
+    ("parts", "quantiser", {"levels": 3, "blocks": 0}, "quantiser: blocks must be an integer"),
+    ("parts", "top_k", {"count": 0}, "top_k: count must be an integer of at least 1, got 0"),
+    ("parts", "trimmed_mean", {"share": 0.5}, r"trimmed_mean: share must lie in \[0, 0.5\), got"),
+    ("parts", "trimmed_mean", {"share": -0.1}, "trimmed_mean: share must lie in"),
+    ("problems", "cnn", {"side": 9}, "cnn: side must be an integer of at least 10, got 9"),
+    ("problems", "cnn", {"classes": 1}, "cnn: classes must be an integer of at least 2"),
+    ("problems", "custom", {**FUNCTIONS, "init": 3}, "custom: init must be a function, got 3"),
+    ("problems", "custom", {**FUNCTIONS, "apply": None}, "custom: apply must be a function"),
+    ("problems", "custom", {**FUNCTIONS, "loss": "mse"}, "custom: loss must be a function"),
+    ("problems", "custom", {**FUNCTIONS, "classes": 1}, "custom: classes must be an integer"),
+    ("problems", "custom", {**FUNCTIONS, "ridge": -1}, "custom: ridge must be at least 0"),
+    ("problems", "experts", {"count": 1}, "experts: count must be an integer of at least 2"),
+    ("problems", "linear", {"features": 0}, "linear: features must be an integer of at least 1"),
+    (
+        "problems",
+        "linear",
+        {"features": 3, "ridge": -1},
+        "linear: ridge must be at least 0, got -1",
+    ),
+    ("problems", "linear", {"features": 3, "domain": "box"}, "linear: domain must be a domain"),
+    ("problems", "logistic", {"features": "3"}, "logistic: features must be an integer"),
+    ("problems", "logistic", {"features": 3, "ridge": -1}, "logistic: ridge must be at least 0"),
+    ("problems", "logistic", {"features": 3, "domain": 1}, "logistic: domain must be a domain"),
+    ("problems", "mlp", {"features": 0}, "mlp: features must be an integer of at least 1"),
+    ("problems", "mlp", {"features": 3, "classes": 1}, "mlp: classes must be an integer"),
+    ("problems", "mlp", {"features": 3, "hidden": (64, 0)}, "mlp: hidden must be an integer"),
+    ("problems", "mlp", {"features": 3, "hidden": 64}, "mlp: hidden must be a list of widths"),
+    ("problems", "mlp", {"features": 3, "ridge": -1}, "mlp: ridge must be at least 0"),
+    ("problems", "quadratic", {"dimension": 0}, "quadratic: dimension must be an integer"),
+    ("problems", "quadratic", {"curvature": 0}, "quadratic: curvature must be above 0"),
+    ("problems", "quadratic", {"low": -1}, "quadratic: low and high must be given together"),
+    ("problems", "quadratic", {"low": 1, "high": -1}, "box: high must be above low"),
+    ("problems", "random_features", {"features": 0}, "random_features: features must be an"),
+    ("problems", "random_features", {"features": 3, "count": 0}, "random_features: count must be"),
+    ("problems", "random_features", {"features": 3, "bandwidth": 0}, "random_features: bandwidth"),
+    ("problems", "random_features", {"features": 3, "ridge": -1}, "random_features: ridge must"),
+    ("problems", "random_features", {"features": 3, "seed": -1}, "random_features: seed must be"),
+    ("problems", "softmax", {"features": 0, "classes": 3}, "softmax: features must be an integer"),
+    ("problems", "softmax", {"features": 3, "classes": 1}, "softmax: classes must be an integer"),
+    ("problems", "softmax", {"features": 3, "classes": 3, "ridge": -1}, "softmax: ridge must be"),
+    ("problems", "softmax", {"features": 3, "classes": 3, "domain": 1}, "softmax: domain must be"),
+    ("streams", "alternating", {"clients": 0}, "alternating: clients must be an integer"),
+    ("streams", "alternating", {"clients": 3, "mean": None}, "alternating: mean must be a finite"),
+    ("streams", "alternating", {"clients": 3, "variance": -1}, "alternating: variance must be at"),
+    ("streams", "alternating", {"clients": 3, "dimension": 0}, "alternating: dimension must be an"),
+    ("streams", "arrays", {"features": X, "target": Y, "clients": 0}, "evenly: clients must be an"),
+    ("streams", "arrays", {"features": X, "target": Y, "deal": 3}, "arrays: deal must be a deal"),
+    ("streams", "arrays", {"features": X, "target": Y[:3], "clients": 1}, "arrays: 4 rows of feat"),
+    ("streams", "by_label", {"alpha": 0}, "by_label: alpha must be above 0, got 0"),
+    ("streams", "by_label", {"alpha": 1, "seed": -1}, "by_label: seed must be an integer"),
+    ("streams", "csv", {"path": "nowhere", "target": "y"}, "csv: there is no file nowhere"),
+    ("streams", "dataset", {"source": "nonsense"}, "datasets: there is no 'nonsense'"),
+    (
+        "streams",
+        "digits",
+        {"clients": 0},
+        "evenly: clients must be an integer of at least 1, got 0",
+    ),
+    ("streams", "digits", {"clients": 5, "deal": "evenly"}, "arrays: deal must be a deal such as"),
+    ("streams", "generated", {"sample": 3, "clients": 3}, "generated: sample must be a function"),
+    ("streams", "generated", {"sample": nothing, "clients": 0}, "generated: clients must be an"),
+    (
+        "streams",
+        "generated",
+        {"sample": nothing, "clients": 1, "steps": 0},
+        "generated: steps must",
+    ),
+    (
+        "streams",
+        "generated",
+        {"sample": nothing, "clients": 1, "expected": 0},
+        "generated: expected",
+    ),
+    ("streams", "parquet", {"path": "nowhere", "target": "y"}, "parquet: there is no file nowhere"),
+    *[
+        ("streams", factory, {"clients": 3, name: value}, f"{factory}: {name} must be")
+        for factory in ("sea_quadratic", "sea_ridge")
+        for name, value in {
+            "clients": 0,
+            "dimension": 0,
+            "noise": -1,
+            "spatial": -1,
+            "temporal": "much",
+            "drift": "sideways",
+            "distance": -1,
+            "seed": -1,
+        }.items()
+    ],
+    ("streams", "sea_quadratic", {"clients": 1, "spatial": 1}, "sea_quadratic: spatial must be 0"),
+    (
+        "streams",
+        "sea_quadratic",
+        {"clients": 3, "curvature": 0},
+        "sea_quadratic: curvature must be",
+    ),
+    ("streams", "sea_ridge", {"clients": 3, "ridge": -1}, "sea_ridge: ridge must be at least 0"),
+]
+
+
+@pytest.mark.parametrize(("module", "factory", "arguments", "message"), REFUSED)
+def test_a_bad_parameter_is_refused_at_construction_by_name(module, factory, arguments, message):
+    with pytest.raises((BadParameter, BadData), match=f"^{message}") as refusal:
+        getattr(MODULES[module], factory)(**arguments)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_factory_that_takes_something_is_in_the_table(module):
+    takes = {
+        name
+        for name in MODULES[module].__all__
+        if inspect.signature(getattr(MODULES[module], name)).parameters
+    }
+    assert takes == {factory for home, factory, _, _ in REFUSED if home == module}
+
+
+def test_refusals_are_one_family():
+    for kind in (BadParameter, BadData):
+        assert issubclass(kind, MainstemError)
+        assert issubclass(kind, ValueError)
+
+
+def test_a_refusal_names_owner_parameter_wish_and_value():
+    error = check.refuse("ofediq", "rate", "lie in (0, 1]", 1.5)
+    assert str(error) == "ofediq: rate must lie in (0, 1], got 1.5"
+    assert isinstance(error, BadParameter)
+
+
+def test_integers():
+    assert check.integer("f", "n", np.int64(3), least=3) == 3
+    assert type(check.integer("f", "n", np.uint8(3), least=0)) is int
+    for wrong in (2, 5, 3.0, True, "3", None, np.float64(3)):
+        with pytest.raises(
+            BadParameter, match="f: n must be an integer of at least 3 and at most 4"
+        ):
+            check.integer("f", "n", wrong, least=3, most=4)
+
+
+def test_numbers():
+    assert check.number("f", "x", np.float32(0.5)) == 0.5
+    assert check.positive("f", "x", 3) == 3.0
+    assert check.at_least("f", "x", 0, 0) == 0.0
+    for wrong in (math.nan, math.inf, True, "1", None, 1j):
+        for ask in (check.number, check.positive, lambda *a: check.at_least(*a, 0)):
+            with pytest.raises(BadParameter, match="f: x must be a finite number"):
+                ask("f", "x", wrong)
+    with pytest.raises(BadParameter, match="f: x must be above 0, got 0"):
+        check.positive("f", "x", 0)
+    with pytest.raises(BadParameter, match="f: x must be at least 2, got 1"):
+        check.at_least("f", "x", 1, 2)
+
+
+def test_rates():
+    assert check.rates("f", "p", 1).shape == ()
+    np.testing.assert_array_equal(check.rates("f", "p", (0.5, 1)), [0.5, 1])
+    for wrong in (0, -0.1, 1.1, [], [[0.5]], [0.5, 0], math.nan, "x", None, [[0.5], [0.5, 0.5]]):
+        with pytest.raises(BadParameter, match=r"f: p must lie in \(0, 1\]"):
+            check.rates("f", "p", wrong)
+
+
+def test_words_and_kinds():
+    assert check.one_of("f", "w", "b", ("b", "a")) == "b"
+    with pytest.raises(BadParameter, match="f: w must be one of a, b, got 'c'"):
+        check.one_of("f", "w", "c", ("b", "a"))
+    domain = parts.box(0, 1)
+    assert check.instance("f", "d", domain, type(domain), "box(-1, 1)") is domain
+    with pytest.raises(BadParameter, match=r"f: d must be a domain such as box\(-1, 1\), got 3"):
+        check.instance("f", "d", 3, type(domain), "box(-1, 1)")
