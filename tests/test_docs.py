@@ -44,7 +44,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_session_is_a_doctest(page: Path) -> None:
-    """A doctest's output ends at a blank line, so a fence must follow one; other code is executed below."""
+    """Output ends at a blank line, so a fence must follow one; other Python is executed below."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     for language, body in blocks:
         assert (language == "pycon") == body.startswith(">>> ")
@@ -105,7 +105,9 @@ def test_skeleton_follows_its_equations(skeleton: dict[str, Any]) -> None:
     target = np.array([1.0, -2.0])
     stream = ms.streams.generated(lambda key, t, k: ((), target), clients=3)
     algorithm = skeleton["fedmomentum"](step=0.1, momentum=0.5)
-    run = ms.simulate(algorithm, ms.problems.quadratic(dimension=2), stream, steps=20, dtype="float64")
+    run = ms.simulate(
+        algorithm, ms.problems.quadratic(dimension=2), stream, steps=20, dtype="float64"
+    )
     params, velocity = np.zeros(2), np.zeros(2)
     for loss in run.loss:
         assert loss == pytest.approx(np.sum((params - target) ** 2) / 2, rel=1e-10)

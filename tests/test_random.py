@@ -194,6 +194,17 @@ def test_mix_is_a_bijection_for_every_salt():
         assert len(np.unique(random.mix(words, np.uint32(salt)))) == N
 
 
+@pytest.mark.parametrize("salt", [0, 0x12345678])
+def test_every_input_bit_moves_every_output_bit(salt):
+    """Each of the 32 x 32 is flipped in about half of the cases."""
+    words = np.random.default_rng(1).integers(0, 2**32, 4096, dtype=np.uint32)
+    bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
+    moved = random.mix(words[:, None] ^ bits, np.uint32(salt))
+    flips = np.asarray(moved ^ random.mix(words, np.uint32(salt))[:, None])
+    rates = np.mean((flips[:, :, None] & bits) != 0, axis=0)
+    assert np.all(np.abs(rates - 0.5) < 0.05)
+
+
 def test_root_keeps_all_64_bits_and_is_a_key_of_jax():
     assert random.root(7 + (5 << 32)).tolist() == [7, 5]
     assert jax.random.normal(jnp.asarray(random.root(2**63)), (3,)).shape == (3,)

@@ -98,6 +98,7 @@ class Flat(NamedTuple):
     metrics: Callable[[Any, Sample], Mapping[str, Any]]
     together: Together
     form: Callable[[Any], Form] | None
+    convex: bool
 
     def face(self, params: Params, sample: Sample, at: At) -> Any:
         """One client decides: what it has seen, its loss, its metrics."""
@@ -127,6 +128,7 @@ def flat(problem: Problem) -> Flat:
         metrics=problem.metrics,
         together=together,
         form=problem.form,
+        convex=problem.convex,
     )
     return vectors
 

@@ -15,7 +15,7 @@ import numpy as np
 
 Key = jax.Array  # uint32[2]
 
-INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE = range(1, 8)  # the purposes of a draw
+INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE = range(1, 9)  # the purposes of a draw
 
 _GOLDEN = np.uint32(0x9E3779B9)
 

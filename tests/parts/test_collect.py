@@ -51,7 +51,8 @@ def world(seed, arrived):
     rng = np.random.default_rng(seed)
     bodies = rng.normal(size=(N, D))
     weights = np.where(arrived, rng.uniform(0.5, 3, size=N), 0)
-    bodies[~np.array(arrived)] = np.nan  # what is not heard may hold anything
+    unheard = np.flatnonzero(~np.array(arrived))
+    bodies[unheard] = rng.choice([np.nan, np.inf, -1e9], (len(unheard), D))  # may hold anything
     return bodies, weights
 
 

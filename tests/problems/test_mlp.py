@@ -52,4 +52,5 @@ def test_first_weights_are_hes():
     assert first["weights"].var() == pytest.approx(2 / 200, rel=0.05)
     assert second["weights"].var() == pytest.approx(2 / 100, rel=0.05)
     assert not first["bias"].any()
-    assert np.any(first["weights"][:100] != second["weights"])
+    likeness = np.corrcoef(first["weights"][:100].ravel(), second["weights"].ravel())[0, 1]
+    assert abs(likeness) < 4.5 / 100

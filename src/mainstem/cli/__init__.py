@@ -10,6 +10,8 @@ import typer
 from mainstem.cli import data, demo, plan, run
 from mainstem.errors import MainstemError
 
+INTERRUPTED = 130  # what typer makes of Ctrl-C
+
 app = typer.Typer(
     name="mainstem",
     help="Online federated learning: streams, regret, and every bit counted.",
@@ -30,6 +32,7 @@ def main() -> None:
     except MainstemError as error:
         print(f"mainstem: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("mainstem: interrupted; the same command resumes a run that has a folder", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            print("mainstem: interrupted; the same command resumes `mainstem run`", file=sys.stderr)
+        raise

@@ -83,7 +83,9 @@ def claim(path: Path, spec: Mapping[str, Any]) -> None:
 def add_part(path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> None:
     """One more stretch of the trace."""
     buffer = io.BytesIO()
-    trace.pyarrow().parquet.write_table(trace.table(columns, first, seeds), buffer)
+    pa = trace.pyarrow()
+    pa.parquet.write_table(trace.table(columns, first, seeds), buffer, use_dictionary=False)
+    pa.default_memory_pool().release_unused()
     write(_part(path, number), buffer.getvalue())
 
 
@@ -122,12 +124,14 @@ def finish(
 
 def _join(path: Path, parts: int) -> None:
     """The parts as one file, a part at a time."""
-    pq = trace.pyarrow().parquet
+    pa = trace.pyarrow()
+    pq = pa.parquet
     files = [_part(path, number) for number in range(parts)]
     temporary = path / "trace.parquet.new"
-    with pq.ParquetWriter(temporary, _guarded(files[0], pq.read_schema)) as writer:
+    with pq.ParquetWriter(temporary, _guarded(files[0], pq.read_schema), use_dictionary=False) as writer:
         for file in files:
-            writer.write_table(_guarded(file, pq.read_table))
+            writer.write_table(_guarded(file, lambda path: pq.ParquetFile(path).read(use_threads=False)))
+            pa.default_memory_pool().release_unused()
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path / "trace.parquet")
@@ -161,7 +165,7 @@ def _digest(path: Path) -> str:
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     def read_all(path: Path) -> dict[str, np.ndarray]:
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             return {name: content[name] for name in content.files}
 
     return _guarded(path, read_all)  # type: ignore[no-any-return]

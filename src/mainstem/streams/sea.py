@@ -126,9 +126,9 @@ def _targets(
 
     def moved(t: Any) -> Any:
         if drift == "alternating":
-            return jnp.where(t % 2 == 0, step_out, -step_out) * direction
+            return jnp.where(t % 2 == 0, step_out, -step_out) * jnp.asarray(direction)
         if drift == "slow":
-            return math.sqrt(2) * step_out * jnp.sin(2 * math.pi * t / 1000) * direction
+            return math.sqrt(2) * step_out * jnp.sin(2 * math.pi * t / 1000) * jnp.asarray(direction)
         key = random.fold(drift_key, t)
         return step_out / math.sqrt(dimension) * random.normal(key, (dimension,))
 

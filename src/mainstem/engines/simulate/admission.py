@@ -1,13 +1,15 @@
 """Refusals before a run starts: what does not fit together is said in one line."""
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Algorithm, At, Domain, Problem, Stream
+from mainstem.base import Algorithm, Domain, Problem, Sample, Stream
 from mainstem.engines.simulate.stage import MEASURES, occasion
 from mainstem.errors import BadData, BadParameter
 from mainstem.random import STREAM, root
@@ -46,11 +48,24 @@ def _fits(problem: Problem, stream: Stream) -> None:
     """Check the samples: all rows of a dataset, otherwise those of the first step."""
     rows = stream.rows()
     if rows is None:
-        pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-        at: At = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(stream.clients))
-        resident = jax.tree.map(jnp.asarray, stream.resident)
-        rows = jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)
+        rows = _first_samples(stream)
     problem.check(*jax.tree.map(np.asarray, (rows.shown, rows.hidden)))
+
+
+def _first_samples(stream: Stream) -> Sample:
+    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
+    return _sampler(stream.sample, stream.clients)(stream.resident, pieces)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
+def _sampler(sample: Any, clients: int) -> Any:
+    """(resident, pieces) -> the samples of all clients at step 1; kept compiled."""
+
+    def made(resident: Any, pieces: Any) -> Any:
+        at = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(clients))
+        return jax.vmap(lambda piece, at: sample(resident, piece, at))(pieces, at)
+
+    return jax.jit(made)
 
 
 def _measures(

@@ -9,7 +9,7 @@ import numpy as np
 from mainstem.base import Algorithm, At, Stream
 from mainstem.engines.simulate.rounds import Shape
 
-MEMORY = 2**25  # bytes that the samples and models of one stretch may take
+MEMORY = 2**23  # bytes that the samples and models of one stretch may take
 WORK = 2**32  # parameters touched between two signs of life
 KEPT = 2**16  # numbers in all clients' models up to which they are kept for a batched pass
 
@@ -28,7 +28,7 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
     each = piece + (_sample_bytes(stream) + 8 * stream.clients * size if batched else 0)
     by_memory = MEMORY // max(1, seeds * each)
     by_work = WORK // max(1, seeds * stream.clients * size)
-    return int(np.clip(min(by_memory, by_work), 16, 2**16))
+    return int(np.clip(min(by_memory, by_work), 16, 2**14))
 
 
 def _sample_bytes(stream: Stream) -> int:

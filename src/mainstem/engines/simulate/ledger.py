@@ -12,7 +12,7 @@ from mainstem.run import folder as folders
 from mainstem.run import trace
 from mainstem.run.trace import File, Memory
 
-PENDING = 2**17  # steps held back at most before they are written
+PENDING = 2**15  # steps held back at most before they are written
 
 
 class Book:

@@ -46,7 +46,7 @@ def step(
     models = jax.vmap(algorithm.model)(state.clients)
     samples = arrive(stage, key, resident, pieces, t, ks)
     seen, losses, metrics = face(stage, models, samples, key, t, ks, shared=False)
-    row = written(stage, models, seen, losses, metrics, t)
+    row = written(stage, models, seen, losses, metrics, key, t)
     state = state._replace(clients=learnt(stage, state.clients, seen, key, t, ks))
     state, heard, received = jax.lax.cond(
         sync,

@@ -126,7 +126,7 @@ def _forward(
     def one(t: Any, piece: Any) -> Row:
         samples = arrive(stage, key, resident, piece, t, ks)
         seen, losses, metrics = face(stage, model, samples, key, t, ks, shared=True)
-        return written(stage, model[None], seen, losses, metrics, t)
+        return written(stage, model[None], seen, losses, metrics, key, t)
 
     together = max(n for n in range(1, length + 1) if length % n == 0 and n * len(ks) <= BATCH or n == 1)
     blocks = jax.tree.map(lambda x: x.reshape(-1, together, *x.shape[1:]), (steps, pieces))
@@ -158,7 +158,7 @@ def _gradients(
     collected = Collected(
         total, jnp.sum(weights), jnp.sum(weights > 0, dtype=jnp.int32), stage.clients
     )
-    row = written(stage, model[None], seen, losses, metrics, t)
+    row = written(stage, model[None], seen, losses, metrics, key, t)
     return collected, jax.tree.map(lambda x: x[None], row)
 
 
@@ -208,7 +208,7 @@ def _local_round(
         samples = arrive(stage, key, resident, piece, t, ks)
         models = jax.vmap(stage.algorithm.model)(clients)
         seen, losses, metrics = face(stage, models, samples, key, t, ks, shared=False)
-        row = written(stage, models, seen, losses, metrics, t)
+        row = written(stage, models, seen, losses, metrics, key, t)
         return learnt(stage, clients, seen, key, t, ks), row
 
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
@@ -245,7 +245,7 @@ def _local_stretch(
 
     def after(t: Any, sample: Any, models: Any) -> Row:
         seen, losses, metrics = face(stage, models, sample, key, t, ks, shared=False)
-        return written(stage, models, seen, losses, metrics, t)
+        return written(stage, models, seen, losses, metrics, key, t)
 
     rows = jax.vmap(after)(steps, samples, models.reshape(count, *models.shape[2:]))
     return state, _counted(rows, shape.length, spoke, got)

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem import random
 from mainstem.base import Algorithm, At, Flat, Form, Gradient, Problem, Sample, Stream, flat
 
+PAIRS = 64  # of a model and a sample, from which a network's collective loss is estimated
 MEASURES = ("average", "collective", "consensus", "expected", "virtual")
 Row = dict[str, jax.Array]  # what is recorded of a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # lays an array over the devices by its client axis
@@ -73,13 +75,30 @@ def face(stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, s
     return jax.vmap(stage.problem.face)(params, samples, at)
 
 
-def written(stage: Stage, models: Any, seen: Any, losses: Any, metrics: Any, t: Any) -> Row:
+def written(
+    stage: Stage, models: Any, seen: Any, losses: Any, metrics: Any, key: Any, t: Any
+) -> Row:
     """The row of a step: mean loss and metrics, and what was asked to be measured.
 
     `models` are those of all clients, or a single one if all share it.
     """
     row = {"loss": averaged(losses), **{name: averaged(each) for name, each in metrics.items()}}
-    return {**row, **{name: _measured(name, stage, models, seen, t) for name in stage.measure}}
+    for name in stage.measure:
+        if name == "collective" and not stage.problem.convex:
+            row |= _sampled_collective(stage, models, seen, key, t)
+        else:
+            row[name] = _measured(name, stage, models, seen, t)
+    return row
+
+
+def _sampled_collective(stage: Stage, models: Any, seen: Any, key: Any, t: Any) -> Row:
+    """A network's collective loss from random pairs of a model and a sample, with its standard error."""
+    draws = random.bits(random.fold(key, random.MEASURE, t), (2, PAIRS))
+    whose = (draws[0] % np.uint32(len(models))).astype(jnp.int32)
+    whom = (draws[1] % np.uint32(stage.clients)).astype(jnp.int32)
+    on = jax.tree.map(lambda x: x[whom], seen)
+    losses = jax.vmap(stage.problem.loss)(models[whose], on)
+    return {"collective": jnp.mean(losses), "collective_error": jnp.std(losses, ddof=1) / PAIRS**0.5}
 
 
 def _measured(name: str, stage: Stage, models: Any, seen: Any, t: Any) -> jax.Array:

@@ -1,0 +1,172 @@
+"""The command line as a user meets it: in a process of its own, in an empty folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FILE = """
+[problem]
+name = "softmax"
+features = 64
+classes = 10
+
+[stream]
+name = "digits"
+clients = 20
+
+[[algorithm]]
+name = "fedogd"
+step = 0.5
+
+[[algorithm]]
+name = "fedomd"
+step = { name = "inverse_sqrt", scale = 0.5 }
+sync = { name = "every", period = 5 }
+
+[simulate]
+steps = 30
+"""
+
+
+def mainstem(folder, *words, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "mainstem.cli", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        **more,
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "digits.toml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [("0.01", (3, 777, 0.0862)), ("0.1", (17, 1134, 0.5151))],
+)
+def test_plan_prints_the_published_parameters(tmp_path, budget, expected):
+    done = mainstem(tmp_path, "plan", "--budget", budget, "--parameters", "34826", "--json")
+    found = json.loads(done.stdout)
+    assert (found["levels"], found["blocks"], round(found["rate"], 4)) == expected
+    formula = 32 * found["blocks"] + 34826 * (1 + {3: 2, 17: 4.169925}[found["levels"]])
+    assert found["bits_per_client_and_step"] == pytest.approx(found["rate"] * formula, rel=1e-5)
+
+
+def test_plan_and_help_do_not_import_jax(tmp_path):
+    code = (
+        "import sys\nfrom mainstem.cli import app\n"
+        "for words in (['plan', '--budget', '0.01', '--parameters', '100'], ['--help'], ['run', '--help']):\n"
+        "    try:\n        app(words)\n    except SystemExit:\n        pass\n"
+        "assert 'jax' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["demo"], ["data"], ["data", "get"]])
+def test_help_has_an_example(tmp_path, command):
+    done = mainstem(tmp_path, *command, "--help")
+    assert done.returncode == 0
+    assert "Example: mainstem" in done.stdout or command in ([], ["data"])
+
+
+def test_run_saves_compares_and_reuses(tmp_path, file):
+    done = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert [row["algorithm"] for row in found["runs"]] == ["fedogd", "fedomd"]
+    assert (tmp_path / found["figure"]).stat().st_size > 10_000
+    again = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20")
+    assert again.returncode == 0
+    assert "fedomd" in again.stdout
+    other = mainstem(tmp_path, "run", "digits.toml")
+    assert other.returncode == 1
+    assert "holds another experiment" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("problem.name=softmx", "unknown name 'softmx', did you mean softmax?"),
+        ("problem.clases=3", "unknown key 'clases', did you mean classes?"),
+        ("simulate.step=3", "unknown key 'step', did you mean steps?"),
+        ("simualte.steps=3", "unknown table 'simualte', did you mean simulate?"),
+        ("algorithm.0.step=-1", "step must be above 0, got -1"),
+        ("algorithm.9.step=1", "there is no such place"),
+        ("nonsense", "wants key=value"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path, file, change, message):
+    done = mainstem(tmp_path, "run", "digits.toml", "--set", change)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert done.stderr.startswith("mainstem: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_file_and_bad_toml_are_refused(tmp_path):
+    assert "cannot be read" in mainstem(tmp_path, "run", "nowhere.toml").stderr
+    (tmp_path / "bad.toml").write_text("[problem\n")
+    done = mainstem(tmp_path, "run", "bad.toml")
+    assert done.returncode == 1
+    assert "is not TOML" in done.stderr
+
+
+def test_wrong_usage_is_exit_code_2(tmp_path):
+    assert mainstem(tmp_path, "plan", "--budget", "0.1").returncode == 2
+    assert mainstem(tmp_path, "nonsense").returncode == 2
+
+
+def test_ctrl_c_can_be_resumed(tmp_path, file):
+    command = [sys.executable, "-m", "mainstem.cli", "run", "digits.toml"]
+    command += ["--set", "simulate.steps=400000", "--set", "simulate.chunk=500"]
+    command += ["--set", "simulate.checkpoint=0"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    trace = tmp_path / "runs" / "digits" / "fedogd" / "trace"
+    deadline = time.monotonic() + 120
+    while len(list(trace.glob("*.parquet"))) < 3:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command resumes" in stderr
+    assert (trace.parent / "checkpoint.npz").exists()
+
+
+def test_data_list_says_what_is_cached(tmp_path):
+    env = {**os.environ, "MAINSTEM_DATA": str(tmp_path)}
+    done = mainstem(tmp_path, "data", "list", "--json", env=env)
+    rows = json.loads(done.stdout)
+    assert {row["name"] for row in rows} >= {"mnist", "usps", "elec2", "pjm_hourly"}
+    assert {row["status"] for row in rows} == {"missing"}
+    done = mainstem(tmp_path, "data", "get", "minst", env=env)
+    assert done.returncode == 1
+    assert "mnist" in done.stderr
+
+
+def test_demo_ends_with_a_table_and_a_figure(tmp_path):
+    done = mainstem(tmp_path, "demo", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {row["algorithm"]: row for row in found["runs"]}
+    assert len(rows) == 5
+    planned = next(row for name, row in rows.items() if name.startswith("OFedIQ"))
+    assert planned["uplink_saving"] == pytest.approx(0.99, abs=0.001)
+    assert planned["accuracy"] > 0.9
+    assert Path(tmp_path / found["figure"]).exists()

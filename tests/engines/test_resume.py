@@ -1,0 +1,102 @@
+"""A run that dies goes on where it was: killed processes, interrupts, and folders of other runs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.engines.simulate import engine
+from tests.engines import killed
+
+
+def _start(folder):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.engines.killed", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _wait_for_parts(process, folder, count):
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("trace/*.parquet"))) < count:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_sigkill_loses_nothing(tmp_path):
+    whole = killed.run(tmp_path / "whole")
+    folder = tmp_path / "killed"
+    for parts in (2, 20):
+        process = _start(folder)
+        _wait_for_parts(process, folder, parts)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    with pytest.raises(ms.MainstemError, match="was not finished: run it again to resume"):
+        ms.load(folder)
+    resumed = killed.run(folder)
+    for name in whole.columns:
+        assert np.array_equal(whole.trace[name], resumed.trace[name]), name
+    for name, leaf in whole.model.items():
+        assert np.array_equal(leaf, resumed.model[name])
+    assert np.allclose(whole.average_model["weights"], resumed.average_model["weights"], atol=1e-12)
+
+
+def test_an_interrupt_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch):
+    problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
+    algorithm = ms.fedomd(0.1, sync=ms.parts.every(3))
+    settings = {"steps": 200, "checkpoint": 0.0, "chunk": 30, "measure": ()}
+    put = engine.Layout.put
+    calls = []
+
+    def interrupted(self, tree, axis):
+        calls.append(axis)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return put(self, tree, axis)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.Layout, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ms.simulate(algorithm, problem, stream, folder=tmp_path / "run", **settings)
+    resumed = ms.simulate(algorithm, problem, stream, folder=tmp_path / "run", **settings)
+    whole = ms.simulate(algorithm, problem, stream, **settings)
+    assert np.array_equal(whole.loss, resumed.loss)
+
+
+def test_a_folder_of_another_experiment_is_left_alone(tmp_path):
+    problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
+    folder = tmp_path / "run"
+    ms.simulate(ms.fedogd(0.1), problem, stream, steps=5, folder=folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(ms.MainstemError, match="holds a finished run"):
+        ms.simulate(ms.fedogd(0.1), problem, stream, steps=5, folder=folder)
+    (folder / "run.json").unlink()
+    with pytest.raises(ms.MainstemError, match="holds another experiment"):
+        ms.simulate(ms.fedogd(0.2), problem, stream, steps=5, folder=folder)
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "thesis.tex").write_text("do not touch")
+    with pytest.raises(ms.MainstemError, match="holds no run"):
+        ms.simulate(ms.fedogd(0.1), problem, stream, steps=5, folder=strange)
+    assert [path.name for path in strange.iterdir()] == ["thesis.tex"]
+    del before[folder / "run.json"]
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_a_corrupted_checkpoint_is_refused(tmp_path):
+    process = _start(tmp_path / "run")
+    _wait_for_parts(process, tmp_path / "run", 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    path = Path(tmp_path / "run" / "checkpoint.npz")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ms.MainstemError, match="checkpoint.npz cannot be read"):
+        killed.run(tmp_path / "run")

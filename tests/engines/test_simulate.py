@@ -1,0 +1,150 @@
+"""The simulator itself: refusals, debugging, counting, devices."""
+
+import os
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem import parts
+from mainstem.engines.simulate.chunks import even
+
+PROBLEM = ms.problems.softmax(64, 10)
+STREAM = ms.streams.digits(clients=10)
+
+
+def _refused(match, algorithm=None, problem=PROBLEM, stream=STREAM, **settings):
+    with pytest.raises(ms.MainstemError, match=match) as caught:
+        ms.simulate(algorithm or ms.fedogd(0.1), problem, stream, **({"steps": 5} | settings))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_does_not_fit_is_refused_in_one_line():
+    short = ms.streams.arrays(np.ones((6, 64)), np.zeros(6, np.int32), 2, ms.streams.in_time())
+    letters = ms.streams.arrays(np.ones((9, 64)), np.arange(9, dtype=np.int32) * 2, clients=3)
+    _refused("steps must be an integer of at least 1, got 0", steps=0)
+    _refused("steps must be at most 3, the end of the stream, got 5", stream=short)
+    _refused(r"wants features of shape \(5,\), the stream has \(64,\)", problem=ms.problems.softmax(5, 10))
+    _refused("wants labels 0 to 9, row 5 has 10", stream=letters)
+    _refused("dtype must be one of float32, float64, got 'half'", dtype="half")
+    _refused("measure must be one of .*collective.*, got 'regrets'", measure=["regrets"])
+    _refused("the stream knows no expectation", measure=["expected"])
+    _refused("one entry for each of 10 clients", ms.ofediq(0.1, rate=[0.5, 0.5]))
+    _refused("count must be at most the 10 clients, got 11", ms.fedomd(0.1, participation=parts.exactly(11)))
+    _refused("cover 5 steps of 10 clients", ms.fedomd(0.1, participation=parts.given(np.ones((3, 10)))))
+    _refused("blocks must be at most the 650 parameters", ms.ofediq(0.1, levels=3, blocks=651))
+    _refused("count must be at most the 650 parameters", ms.fedomd(0.1, codec=parts.top_k(1000)))
+    _refused("one entry for each of 10 clients", network=ms.network(up=[1, 2]))
+    _refused("seeds must name at least one seed", seeds=[])
+    box = ms.fedomd(0.1, mirror=parts.euclidean(parts.box(-1, 1)))
+    target = ms.problems.quadratic(1, low=-3, high=3)
+    _refused(
+        r"projects on the box \[-1, 1\], the problem is on the box \[-3, 3\]",
+        box,
+        problem=target,
+        stream=ms.streams.alternating(4),
+    )
+    _refused("algorithm must be a algorithm such as", "fedogd")
+
+
+def test_debug_names_the_step_and_the_client():
+    def sample(key, t, k):
+        broken = (t == 4) & (k == 2)
+        return jnp.where(broken, jnp.nan, 1.0) * jnp.ones(3), jnp.float32(1)
+
+    stream, problem = ms.streams.generated(sample, clients=5), ms.problems.linear(3)
+    with pytest.raises(ms.MainstemError, match="step 4, client 2: its loss is nan"):
+        ms.simulate(ms.fedogd(0.1), problem, stream, steps=9, debug=True)
+
+
+def test_debug_mode_gives_the_same_run():
+    algorithm = ms.ofediq(0.1, rate=0.5, period=2)
+    settings = {"steps": 7, "dtype": "float64"}
+    one = ms.simulate(algorithm, PROBLEM, STREAM, debug=True, **settings)
+    other = ms.simulate(algorithm, PROBLEM, STREAM, **settings)
+    for name in other.columns:
+        assert np.allclose(one.trace[name], other.trace[name], rtol=0, atol=1e-12)
+
+
+def test_bits_are_messages_times_their_price():
+    algorithm = ms.ofediq(0.1, rate=0.5, period=3, levels=3, blocks=13)
+    run = ms.simulate(algorithm, PROBLEM, STREAM, steps=20)
+    heard = run.column("heard")
+    assert set(np.flatnonzero(heard) + 1) <= set(range(3, 21, 3))
+    price = 32 * 13 + 650 * (1 + 2)
+    assert np.array_equal(run.uplink_bits, np.cumsum(heard) * price)
+    assert np.array_equal(run.uplink_bytes, np.cumsum(heard) * algorithm.codec.bytes(650, 32))
+    downloads = np.where(np.arange(1, 21) % 3 == 0, 10, 0)
+    assert np.array_equal(run.downlink_bits, np.cumsum(downloads) * 32 * 650)
+    assert run.uplink_saving == pytest.approx(1 - heard.sum() * price / (20 * 10 * 32 * 650))
+
+
+def test_float64_counts_64_bits():
+    run = ms.simulate(ms.fedogd(0.1), PROBLEM, STREAM, steps=2, dtype="float64")
+    assert run.uplink_bits[-1] == 2 * 10 * 64 * 650
+
+
+def test_a_cohort_never_drops_a_participant():
+    """At one sync everybody is heard, at the others hardly anybody: all must count."""
+    heard = np.zeros((9, 10), bool)
+    heard[4, :7] = True
+    heard[7, 3] = True
+    algorithm = ms.ofediq(0.1)._replace(participation=parts.given(heard))
+    settings = {"steps": 9, "dtype": "float64"}
+    fast = ms.simulate(algorithm, PROBLEM, STREAM, **settings)
+    plain = ms.simulate(algorithm, PROBLEM, STREAM, plain=True, **settings)
+    assert np.array_equal(fast.column("heard"), heard.sum(axis=1))
+    assert np.allclose(fast.loss, plain.loss, rtol=0, atol=1e-12)
+
+
+DEVICES = """
+import numpy as np, jax, mainstem as ms
+assert jax.device_count() == 4
+problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=20)
+sea = ms.streams.sea_quadratic(clients=20, dimension=3)
+quadratic = ms.problems.quadratic(3)
+cases = [
+    (ms.fedogd(0.3), problem, stream, {}),
+    (ms.ofediq(0.3, rate=0.3, levels=3, blocks=5), problem, stream, {}),
+    (ms.fedomd(0.1, sync=ms.parts.every(4)), problem, stream, {"seeds": 2}),
+    (ms.fedsea(0.1, period=3), quadratic, sea, {"measure": ["expected", "collective"]}),
+    (ms.fedomd(0.1, collect=ms.parts.median()), quadratic, sea, {"network": ms.network(up=2, down=1)}),
+]
+for algorithm, problem, stream, more in cases:
+    runs = [
+        ms.simulate(algorithm, problem, stream, steps=23, dtype="float64", devices=n, **more)
+        for n in (None, 4)
+    ]
+    for name in runs[0].columns:
+        one, four = (run.trace[name] for run in runs)
+        assert np.allclose(one, four, rtol=0, atol=1e-10), (algorithm.spec, name)
+try:
+    ms.simulate(cases[0][0], ms.problems.softmax(64, 10), ms.streams.digits(clients=21), steps=2, devices=4)
+except ms.MainstemError as error:
+    print(error)
+"""
+
+
+def test_clients_spread_over_four_devices_give_the_same_run():
+    flags = "--xla_force_host_platform_device_count=4"
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES],
+        env={**os.environ, "XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "devices must divide the 21 clients evenly" in done.stdout
+
+
+def test_stretches_are_even_where_they_can_be():
+    for total in (1, 7, 60, 97, 1000):
+        for most in (1, 10, 64):
+            sizes = even(total, most)
+            assert sum(sizes) == total
+            assert max(sizes) <= most
+            assert len(set(sizes)) <= 2

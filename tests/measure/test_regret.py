@@ -1,0 +1,219 @@
+"""Regret and its comparators: against CVXPY, naive evaluation and closed forms."""
+
+import cvxpy as cp
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mainstem as ms
+from examples import fedomd_regret
+from mainstem import parts
+from tests.algorithms.table import Losses, losses, regression
+from tests.reference import regret as naive
+from tests.reference.fedomd import fedomd as loop
+from tests.reference.steps import euclidean_box
+
+T, K, D = 30, 4, 3
+
+
+def _linear(world, steps=T):
+    return ms.simulate(ms.fedogd(0.05), world.problem, world.stream, steps=steps, dtype="float64")
+
+
+def test_ridge_comparator_agrees_with_cvxpy_at_every_prefix():
+    world = regression(T, K, D)
+    found = _linear(world).regret([5, 17, 30])
+    spent = np.cumsum(_linear(world).loss)
+    for n, prefix in enumerate((5, 17, 30)):
+        w = cp.Variable(D)
+        x, y = world.x[:prefix].reshape(-1, D), world.y[:prefix].ravel()
+        ridge = prefix * 0.5 * world.ridge * cp.sum_squares(w)
+        value = cp.Problem(cp.Minimize(0.5 / K * cp.sum_squares(x @ w - y) + ridge)).solve()
+        assert found.values[n] == pytest.approx(spent[prefix - 1] - value, abs=1e-6)
+        assert 0 <= found.gaps[n] < 1e-6
+
+
+def test_regularised_logistic_comparator_agrees_with_cvxpy():
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=(60, D))
+    y = (x[:, 0] + draw.normal(size=60) > 0).astype(np.int32)
+    stream = ms.streams.arrays(x, y, clients=6, deal=ms.streams.in_time())
+    problem = ms.problems.logistic(D, ridge=0.05, intercept=False)
+    run = ms.simulate(ms.fedogd(0.3), problem, stream, steps=10, dtype="float64")
+    w = cp.Variable(D)
+    signs = 2.0 * y - 1
+    loss = cp.sum(cp.logistic(-cp.multiply(signs, x @ w))) / 6 + 10 * 0.025 * cp.sum_squares(w)
+    value = cp.Problem(cp.Minimize(loss)).solve()
+    found = run.regret()
+    assert float(found) == pytest.approx(run.loss.sum() - value, abs=1e-6)
+    assert "over everything" in found.statement
+
+
+def test_box_and_simplex_comparators_agree_with_cvxpy():
+    box, simplex = losses(T, K, D), losses(T, K, D, linear=True)
+    fedomd = ms.fedomd(0.1, mirror=parts.euclidean(parts.box(-1, 1)))
+    problem = box.problem(low=-1, high=1)
+    run = ms.simulate(fedomd, problem, box.stream, steps=T, dtype="float64")
+    w = cp.Variable(D)
+    total = cp.sum([cp.sum_squares(w - a) for a in box.a.reshape(-1, D)]) * 0.5 / K
+    value = cp.Problem(cp.Minimize(total), [w >= -1, w <= 1]).solve()
+    spent = run.column("collective").sum()
+    assert float(run.regret()) == pytest.approx(spent - value, abs=1e-6)
+    run = ms.simulate(
+        ms.fedomd(0.1, mirror=parts.entropy()),
+        simplex.problem(),
+        simplex.stream,
+        steps=T,
+        dtype="float64",
+    )
+    best = simplex.a.sum(axis=(0, 1)).min() / K
+    spent = run.column("collective").sum()
+    assert float(run.regret()) == pytest.approx(spent - best, abs=1e-9)
+
+
+def test_collective_regret_equals_the_naive_evaluation_at_every_prefix():
+    world = losses(T, K, 1)
+    algorithm = ms.fedomd(0.2, mirror=parts.euclidean(parts.box(-1, 1)), sync=parts.every(4))
+    problem = world.problem(low=-1, high=1)
+    run = ms.simulate(algorithm, problem, world.stream, steps=T, dtype="float64")
+    step = lambda x, g, eta: euclidean_box(x, g, eta, -1, 1)  # noqa: E731
+    reference = loop(
+        world.gradient,
+        np.zeros(1),
+        T,
+        K,
+        step,
+        lambda t: 0.2,
+        set(range(4, T + 1, 4)),
+        lambda t: range(K),
+    )
+
+    def best(prefix):
+        point = np.clip(world.a[:prefix].mean(axis=(0, 1)), -1, 1)
+        return 0.5 * np.sum((point - world.a[:prefix]) ** 2) / K
+
+    expected = naive.collective_regret(reference["models"], world.loss, best)
+    assert np.allclose(run.regret("all").values, expected, rtol=0, atol=1e-10)
+
+
+def test_separable_digits_state_their_ball():
+    run = ms.simulate(
+        ms.fedogd(0.5), ms.problems.softmax(64, 10), ms.streams.digits(clients=50), steps=30
+    )
+    found = run.regret(radius=5.0)
+    assert found.kind == "global"
+    assert "l2 ball of radius 5" in found.statement
+    assert "certified" in found.statement
+    assert float(found) > 0
+    assert np.linalg.norm(found.params) <= 5 * (1 + 1e-9)
+
+
+def test_networks_say_best_found():
+    draw = np.random.default_rng(0)
+    images = draw.uniform(size=(40, 10, 10)).astype(np.float32)
+    stream = ms.streams.arrays(images, draw.integers(0, 3, 40).astype(np.int32), clients=4)
+    run = ms.simulate(ms.fedogd(0.05), ms.problems.cnn(side=10, classes=3), stream, steps=5)
+    found = run.regret()
+    assert "best found" in found.statement
+    assert found.gaps == np.inf
+
+
+def test_the_collective_loss_of_networks_is_sampled_with_its_error():
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(200, 3)), draw.normal(size=200)
+    problem, stream = ms.problems.mlp(3, hidden=(4,)), ms.streams.arrays(x, y, clients=20)
+    algorithm = ms.fedomd(0.05, sync=parts.every(10))
+    run = ms.simulate(algorithm, problem, stream, steps=40, measure=["collective"])
+    assert (run.column("collective_error") > 0).all()
+    exact = ms.simulate(
+        algorithm, problem._replace(convex=True), stream, steps=40, measure=["collective"]
+    )
+    error = np.sqrt(np.sum(run.column("collective_error") ** 2))
+    gap = abs(run.column("collective").sum() - exact.column("collective").sum())
+    assert gap < 4 * error
+    assert run.regret().error > 0
+
+
+def test_expected_and_virtual_regret_are_in_closed_form():
+    stream = ms.streams.sea_quadratic(clients=5, dimension=2, noise=0.5, spatial=0.3, temporal=0.2)
+    problem = ms.problems.quadratic(2)
+    algorithm = ms.fedsea(0.1, period=4)
+    run = ms.simulate(
+        algorithm,
+        problem,
+        stream,
+        steps=40,
+        seeds=200,
+        dtype="float64",
+        measure=["collective", "expected", "virtual", "consensus"],
+    )
+    expected, collective = run.regret(kind="expected"), run.regret(kind="collective")
+    draws = run.column("collective").sum(axis=1) - run.column("expected").sum(axis=1)
+    assert abs(draws.mean()) < 4 * draws.std() / np.sqrt(200)  # the same on average
+    assert collective.values.shape == (200, 1)
+    virtual = run.regret(kind="virtual")
+    drift = 0.5 * run.consensus.sum(axis=1)  # a quadratic's excess over its mean model, exactly
+    assert np.allclose(expected.values[:, 0] - virtual.values[:, 0], drift, rtol=0, atol=1e-9)
+
+
+def test_regret_of_own_models_needs_the_collective_loss():
+    world = losses(T, K, D)
+    run = ms.simulate(
+        ms.fedomd(0.1, sync=parts.every(5)), world.problem(), world.stream, steps=T, measure=()
+    )
+    with pytest.raises(ms.MainstemError, match="collective"):
+        run.regret()
+
+
+def test_linear_losses_without_bounds_have_no_best_model():
+    a = np.random.default_rng(0).normal(size=(T, K, D))
+    world = Losses(a, linear=True)
+    problem = world.problem()._replace(domain=parts.everything())
+    run = ms.simulate(ms.fedogd(0.1), problem, world.stream, steps=T, dtype="float64")
+    assert "l2 ball" in run.regret(radius=2.0).statement  # the stated ball
+    with pytest.raises(ms.MainstemError, match="no best model"):
+        run.regret("all")
+
+
+def test_fedomd_experiment_grows_with_tau_and_falling_participation():
+    by_period = [fedomd_regret.regrets(p, steps=600, seeds=20) for p in (1, 5, 20, 50)]
+    means = [values.mean(axis=0) for values in by_period]
+    ends = [mean[-1] for mean in means]
+    assert ends == sorted(ends)
+    lipschitz = fedomd_regret.steepest(steps=600, seeds=20)
+    for period, values in zip((1, 5, 20, 50), by_period, strict=True):
+        assert np.all(values <= fedomd_regret.bound(period, lipschitz, 600))
+    assert all(fedomd_regret.log_fit(mean) > 0.95 for mean in means)
+    by_heard = [fedomd_regret.regrets(20, n, steps=600, seeds=20)[:, -1].mean() for n in (20, 5, 2)]
+    assert by_heard == sorted(by_heard)
+
+
+@pytest.mark.slow
+def test_fedomd_experiment_at_full_size():
+    by_period = {p: fedomd_regret.regrets(p) for p in fedomd_regret.PERIODS}
+    ends = [values[:, -1].mean() for values in by_period.values()]
+    assert ends == sorted(ends)
+    lipschitz = fedomd_regret.steepest()
+    for period, values in by_period.items():
+        assert fedomd_regret.log_fit(values.mean(axis=0)) > 0.98
+        assert np.all(values <= fedomd_regret.bound(period, lipschitz, 2000))
+    by_heard = [fedomd_regret.regrets(20, n)[:, -1].mean() for n in fedomd_regret.HEARD]
+    assert by_heard == sorted(by_heard)
+
+
+def test_file_like_streams_are_replayed_for_the_comparator():
+    rows = jnp.asarray(np.random.default_rng(2).normal(size=(T, K, D)))
+
+    def sample(key, t, k):
+        x = rows[t - 1, k]
+        return x, (x[0] > 0).astype(jnp.int32)
+
+    stream = ms.streams.generated(sample, K, steps=T)
+    problem = ms.problems.logistic(D, ridge=0.1)
+    run = ms.simulate(ms.fedogd(0.2), problem, stream, steps=T, dtype="float64")
+    flat = np.asarray(rows, np.float32).astype(np.float64).reshape(-1, D)
+    arrays = ms.streams.arrays(
+        flat, (flat[:, 0] > 0).astype(np.int32), keys=np.tile(np.arange(K), T), deal=ms.streams.by_key()
+    )
+    same = ms.simulate(ms.fedogd(0.2), problem, arrays, steps=T, dtype="float64")
+    assert float(run.regret()) == pytest.approx(float(same.regret()), abs=1e-5)

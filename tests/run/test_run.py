@@ -1,0 +1,116 @@
+"""Runs: saved, loaded, broken, compared, drawn."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+
+PROBLEM, STREAM = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return ms.simulate(ms.fedogd(0.3), PROBLEM, STREAM, steps=12, seeds=2)
+
+
+@pytest.fixture
+def saved(run, tmp_path):
+    return run.save(tmp_path / "run")
+
+
+def test_a_saved_run_comes_back_whole(run, saved):
+    found = ms.load(saved)
+    assert found.columns == run.columns
+    for name in run.columns:
+        assert np.array_equal(found.trace[name], run.trace[name])
+    assert np.array_equal(found.model, run.model)
+    assert np.array_equal(found.uplink_bits, run.uplink_bits)
+    assert found.spec == run.spec
+    assert np.allclose(found.regret().values, run.regret().values)
+    assert sorted(path.name for path in saved.iterdir()) == [
+        "environment.json",
+        "model.npz",
+        "run.json",
+        "spec.toml",
+        "trace.parquet",
+    ]
+    assert json.loads((saved / "environment.json").read_text())["packages"]["jax"]
+
+
+def test_running_metrics_are_the_papers(run):
+    correct = run.column("correct")
+    t = np.arange(1, 13)
+    assert np.allclose(run.accuracy, np.cumsum(correct, axis=1) / t)
+    regression = ms.streams.arrays(np.ones((20, 2)), np.arange(20.0), clients=4)
+    line = ms.simulate(ms.fedogd(0.01), ms.problems.linear(2), regression, steps=8, dtype="float64")
+    assert np.allclose(line.mse, np.cumsum(2 * line.loss) / np.arange(1, 9))
+
+
+@pytest.mark.parametrize("name", ["spec.toml", "trace.parquet", "model.npz"])
+def test_a_flipped_byte_is_noticed(saved, name):
+    path = saved / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+    with pytest.raises(ms.MainstemError, match=f"{name} is not what was written"):
+        ms.load(saved)
+
+
+@pytest.mark.parametrize("name", ["spec.toml", "trace.parquet", "model.npz"])
+def test_a_missing_file_is_named(saved, name):
+    (saved / name).unlink()
+    with pytest.raises(ms.MainstemError, match=f"{name} is missing"):
+        ms.load(saved)
+
+
+def test_half_a_summary_is_refused(saved):
+    path = saved / "run.json"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ms.MainstemError, match="run.json cannot be read"):
+        ms.load(saved)
+    path.write_text("[]")
+    with pytest.raises(ms.MainstemError, match="not of format"):
+        ms.load(saved)
+
+
+def test_what_is_no_run_is_said_to_be_none(tmp_path):
+    with pytest.raises(ms.MainstemError, match="there is no such run folder"):
+        ms.load(tmp_path / "nowhere")
+    with pytest.raises(ms.MainstemError, match="is not a run folder"):
+        ms.load(tmp_path)
+
+
+def test_a_run_on_data_from_memory_wants_it_again(tmp_path):
+    stream = ms.streams.arrays(np.ones((9000, 2)), np.arange(9000.0), clients=3)
+    run = ms.simulate(ms.fedogd(0.01), ms.problems.linear(2), stream, steps=4, dtype="float64")
+    found = ms.load(run.save(tmp_path / "run"))
+    with pytest.raises(ms.MainstemError, match="regret\\(stream=...\\)"):
+        found.regret()
+    assert float(found.regret(stream=stream)) == float(run.regret())
+
+
+def test_a_column_that_was_not_recorded_is_named(run):
+    with pytest.raises(ms.MainstemError, match="squared_error was not recorded, only correct, heard, loss, received"):
+        _ = run.mse
+    with pytest.raises(ms.MainstemError, match='measure=\\["average"\\]'):
+        _ = run.average_model
+
+
+def test_to_pandas_has_a_row_for_each_step_and_seed(run):
+    frame = run.to_pandas()
+    assert len(frame) == 24
+    assert np.array_equal(frame[frame.seed == 1].loss, run.loss[1])
+
+
+def test_compare_gives_one_figure_and_one_table(run):
+    other = ms.simulate(ms.ofedavg(0.3, 0.5), PROBLEM, STREAM, steps=12)
+    figure, rows = ms.compare([run, other, other])
+    assert [row["algorithm"] for row in rows] == ["fedogd", "ofedavg", "ofedavg 2"]
+    assert rows[0]["accuracy"] == pytest.approx(run.accuracy[:, -1].mean())
+    assert rows[0]["uplink_saving"] == 0
+    axes = figure.axes[0]
+    assert axes.get_xlabel() == "step t"
+    assert len(axes.lines) == 3
+    assert len(run.plot("loss").axes[0].lines) == 1
