@@ -133,6 +133,15 @@ def flat(problem: Problem) -> Flat:
     return vectors
 
 
+def constant(values: Any) -> jax.Array:
+    """Numbers fixed at construction, in the dtype in force.
+
+    Cast on the host, because JAX 0.10 keeps one device copy of a NumPy array and hands it out in
+    either mode of `enable_x64`.
+    """
+    return jnp.asarray(np.asarray(values).astype(jnp.result_type(float)))
+
+
 def cast(tree: Any, dtype: str) -> Any:
     """Host arrays with their floating numbers in `dtype`, whole numbers as they are."""
 

@@ -12,7 +12,7 @@ from mainstem.errors import BadParameter
 
 def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
     """The error for `owner`'s parameter `name`: raise what this returns."""
-    return BadParameter(f"{owner}: {name} must {wanted}, got {got!r}")
+    return BadParameter(f"{owner}: {name} must {wanted}, got {got!r}", name)
 
 
 def integer(owner: str, name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -71,5 +71,7 @@ def one_of(owner: str, name: str, value: Any, allowed: Collection[str]) -> str:
 def instance(owner: str, name: str, value: Any, kind: type, example: str) -> Any:
     """`value`, if it is a `kind`."""
     if not isinstance(value, kind):
-        raise refuse(owner, name, f"be a {kind.__name__.lower()} such as {example}", value)
+        noun = kind.__name__.lower()
+        article = "an" if noun[0] in "aeiou" else "a"
+        raise refuse(owner, name, f"be {article} {noun} such as {example}", value)
     return value

@@ -8,6 +8,10 @@ class MainstemError(Exception):
 class BadParameter(MainstemError, ValueError):
     """A factory was given a value it does not take."""
 
+    def __init__(self, text: str, parameter: str | None = None):
+        super().__init__(text)
+        self.parameter = parameter  # the one that was refused, if it was one of a factory's
+
 
 class BadData(MainstemError, ValueError):
     """A stream, a file or a sample that cannot be learnt from."""

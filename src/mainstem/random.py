@@ -44,7 +44,7 @@ def mix(word: jax.Array, salt: Any = np.uint32(0)) -> jax.Array:
 def fold(key: Any, *words: Any) -> Key:
     """The key that `key` becomes with each of `words` (a purpose, a step, a client) in turn.
 
-    For one key, different words never give the same key; nor do the roots of different 32-bit seeds.
+    For one key, different words never give the same key; nor do the roots of 32-bit seeds.
     """
     first, second = jnp.asarray(key[0], jnp.uint32), jnp.asarray(key[1], jnp.uint32)
     for word in words:

@@ -8,6 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from mainstem.errors import BadParameter
+
 P = ParamSpec("P")
 V = TypeVar("V")
 
@@ -36,11 +38,22 @@ def recorded(factory: Callable[P, V]) -> Callable[P, V]:
 
     @functools.wraps(factory)
     def build(*args: P.args, **kwargs: P.kwargs) -> V:
-        made: Any = factory(*args, **kwargs)
+        try:
+            made: Any = factory(*args, **kwargs)
+        except BadParameter as error:
+            raise _as_called(factory.__name__, signature, error) from None
         arguments = _flattened(signature, signature.bind(*args, **kwargs))
         return made._replace(spec=Spec(factory.__name__, arguments))  # type: ignore[no-any-return]
 
     return build
+
+
+def _as_called(name: str, signature: inspect.Signature, error: BadParameter) -> BadParameter:
+    """The refusal in the name of the factory that the user called, if the parameter is its own."""
+    if error.parameter not in signature.parameters:
+        return error
+    _, _, text = str(error).partition(": ")
+    return BadParameter(f"{name}: {text}", error.parameter)
 
 
 def _flattened(signature: inspect.Signature, bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 import mainstem as ms
-from mainstem.base import Problem, Stream
+from mainstem.base import Problem, Stream, constant
 
 
 class Table(NamedTuple):
@@ -31,7 +30,7 @@ class Table(NamedTuple):
     @property
     def stream(self) -> Stream:
         def sample(key: Any, t: Any, k: Any) -> Any:
-            return jnp.asarray(self.x)[t - 1, k], jnp.asarray(self.y)[t - 1, k]
+            return constant(self.x)[t - 1, k], constant(self.y)[t - 1, k]
 
         return ms.streams.generated(sample, self.x.shape[1], steps=len(self.x))
 
@@ -57,7 +56,7 @@ class Losses(NamedTuple):
     @property
     def stream(self) -> Stream:
         def sample(key: Any, t: Any, k: Any) -> Any:
-            return (), jnp.asarray(self.a)[t - 1, k]
+            return (), constant(self.a)[t - 1, k]
 
         return ms.streams.generated(sample, self.a.shape[1], steps=len(self.a))
 

@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_refused_in_one_line():
         problem=target,
         stream=ms.streams.alternating(4),
     )
-    _refused("algorithm must be a algorithm such as", "fedogd")
+    _refused("algorithm must be an algorithm such as", "fedogd")
 
 
 def test_debug_names_the_step_and_the_client():
@@ -148,3 +148,41 @@ def test_stretches_are_even_where_they_can_be():
             assert sum(sizes) == total
             assert max(sizes) <= most
             assert len(set(sizes)) <= 2
+
+
+def test_the_factory_that_was_called_is_the_one_that_is_named():
+    for build, message in [
+        (lambda: ms.fedogd(-1), "fedogd: step must be above 0, got -1"),
+        (lambda: ms.ofedavg(0.1, rate=2), "ofedavg: rate must lie in"),
+        (lambda: ms.ofediq(0.1, rate=2), "ofediq: rate must lie in"),
+        (lambda: ms.ofediq(0.1, blocks=-3), "ofediq: blocks must be an integer of at least 1"),
+        (lambda: ms.fedsea(0), "fedsea: step must be above 0"),
+        (lambda: ms.fedomd(0.1, sync=parts.constant(1)), "fedomd: sync must be a sync such as"),
+        (lambda: ms.fedomd(0.1, mirror=parts.box(0, 1)), "fedomd: mirror must be a mirror"),
+        (lambda: ms.fedomd(0.1, codec="plain"), "fedomd: codec must be a codec such as"),
+    ]:
+        with pytest.raises(ms.MainstemError, match=message):
+            build()
+
+
+def test_expected_losses_of_another_problem_are_refused():
+    _refused(
+        "expected losses are those of another problem",
+        ms.fedsea(0.1),
+        problem=ms.problems.quadratic(1, curvature=4.0),
+        stream=ms.streams.alternating(3),
+        measure=["expected"],
+    )
+
+
+def test_a_diverged_run_says_so():
+    stream = ms.streams.arrays(np.ones((9, 3)) * 1e3, np.ones(9), clients=3)
+    run = ms.simulate(ms.fedogd(10.0), ms.problems.linear(3), stream, steps=60)
+    with pytest.raises(ms.MainstemError, match="regret: the run diverged"):
+        run.regret()
+
+
+def test_wrong_devices_and_checkpoints_are_refused():
+    _refused("devices must name at least one device", devices=[])
+    _refused("checkpoint must be at least 0", checkpoint=-1)
+    _refused("network must be a network such as", network=3)

@@ -217,3 +217,12 @@ def test_file_like_streams_are_replayed_for_the_comparator():
     )
     same = ms.simulate(ms.fedogd(0.2), problem, arrays, steps=T, dtype="float64")
     assert float(run.regret()) == pytest.approx(float(same.regret()), abs=1e-5)
+
+
+def test_constants_of_a_problem_serve_both_precisions():
+    draw = np.random.default_rng(4)
+    stream = ms.streams.arrays(draw.normal(size=(40, 2)), draw.normal(size=40), clients=4)
+    problem = ms.problems.random_features(2, count=5, ridge=0.1)
+    single = ms.simulate(ms.fedogd(0.1), problem, stream, steps=10)
+    double = ms.simulate(ms.fedogd(0.1), problem, stream, steps=10, dtype="float64")
+    assert float(single.regret()) == pytest.approx(float(double.regret()), abs=1e-4)

@@ -54,17 +54,26 @@ def fedomd(
 
     >>> import mainstem as ms
     >>> run = ms.simulate(
-    ...     ms.fedomd(step=ms.parts.inverse_time(sigma=2.0), sync=ms.parts.every(5)),
+    ...     ms.fedomd(
+    ...         step=ms.parts.inverse_time(sigma=2.0),
+    ...         mirror=ms.parts.euclidean(ms.parts.box(-3, 3)),
+    ...         sync=ms.parts.every(5),
+    ...     ),
     ...     ms.problems.quadratic(dimension=1, low=-3, high=3),
     ...     ms.streams.alternating(clients=20),
     ...     steps=100,
-    ...     measure=["collective"],
     ... )
     >>> run.regret().kind
     'collective'
     """
     step = as_step("fedomd", step)
-    mirror = euclidean() if mirror is None else mirror
+    mirror = check.instance("fedomd", "mirror", mirror or euclidean(), Mirror, "euclidean()")
+    sync = check.instance("fedomd", "sync", sync or every(1), Sync, "every(5)")
+    heard = check.instance(
+        "fedomd", "participation", participation or everyone(), Participation, "exactly(5)"
+    )
+    codec = check.instance("fedomd", "codec", codec or plain(), Codec, "plain()")
+    collect = check.instance("fedomd", "collect", collect or total(), Collect, "median()")
     if step.coordinatewise and not mirror.separable:
         wanted = f"have one rate for all coordinates on the {mirror.domain.name}"
         raise check.refuse("fedomd", "step", wanted, step.spec)
@@ -98,9 +107,9 @@ def fedomd(
         upload,
         merge,
         download,
-        sync=every(1) if sync is None else sync,
-        participation=everyone() if participation is None else participation,
-        codec=plain() if codec is None else codec,
-        collect=total() if collect is None else collect,
+        sync=sync,
+        participation=heard,
+        codec=codec,
+        collect=collect,
         domain=mirror.domain,
     )

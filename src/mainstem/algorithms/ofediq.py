@@ -6,7 +6,17 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import Algorithm, At, Collect, Collected, Gradient, Params, Step, Traits
+from mainstem.base import (
+    Algorithm,
+    At,
+    Collect,
+    Collected,
+    Gradient,
+    Params,
+    Step,
+    Traits,
+    constant,
+)
 from mainstem.parts.codec import plain
 from mainstem.parts.collect import total
 from mainstem.parts.domain import everything
@@ -61,6 +71,8 @@ def ofediq(
         raise check.refuse("ofediq", "step", "depend on t alone (the server takes it too)", step.spec)
     chance = check.rates("ofediq", "rate", rate)
     period = check.integer("ofediq", "period", period, least=1)
+    blocks = check.integer("ofediq", "blocks", blocks, least=1)
+    collect = check.instance("ofediq", "collect", collect or total(), Collect, "median()")
 
     def start(params: Params, clients: int) -> tuple[Params, Callable[[Any], Client]]:
         return params, lambda k: Client(params, params, jnp.zeros_like(params))
@@ -74,7 +86,7 @@ def ofediq(
         return Client(client.received, client.local - eta * slope, client.unsent + slope)
 
     def upload(client: Client, at: At) -> tuple[Client, Params, Any]:
-        inverse = jnp.asarray(1 / chance, client.unsent.dtype)
+        inverse = constant(1 / chance)
         weight = inverse if inverse.ndim == 0 else inverse[at.k]
         return client._replace(unsent=jnp.zeros_like(client.unsent)), client.unsent, weight
 
@@ -96,7 +108,7 @@ def ofediq(
         sync=every(period),
         participation=bernoulli(rate),
         codec=plain() if levels is None else quantiser(levels, blocks),
-        collect=total() if collect is None else collect,
+        collect=collect,
         domain=everything(),
         traits=Traits(
             decides_with_broadcast=True,

@@ -52,6 +52,8 @@ def regret_of(
     chosen = _kind(trace, kind, shared)
     prefixes = _prefixes(at, steps)
     starts = np.atleast_2d(start)
+    if not np.isfinite(starts).all():
+        raise MainstemError("regret: the run diverged, its final model is not finite: take a smaller step")
     spent = np.cumsum(trace[KINDS[chosen]], axis=1)[:, np.array(prefixes) - 1]
     bests = []
     for n, seed in enumerate(seeds):

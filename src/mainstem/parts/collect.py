@@ -39,7 +39,8 @@ def trimmed_mean(share: float) -> Collect:
 
     def cuts(most: int) -> np.ndarray:
         """How many go at either end, by count: the same in every dtype."""
-        return np.floor(share * np.arange(most + 1) + 1e-9).astype(np.int32)
+        cut: np.ndarray = np.floor(share * np.arange(most + 1) + 1e-9).astype(np.int32)
+        return cut
 
     def kept(rank: jax.Array, count: jax.Array) -> jax.Array:
         cut = jnp.asarray(cuts(len(rank)))[count]

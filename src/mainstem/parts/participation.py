@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Participation
+from mainstem.base import Participation, constant
 from mainstem.random import Key
 from mainstem.spec import recorded
 
@@ -29,7 +29,7 @@ def bernoulli(rate: Any) -> Participation:
 
     def heard(key: Key, t: Any, clients: int) -> jax.Array:
         draws = random.uniform(random.fold(key, random.PARTICIPATE, t), (clients,))
-        return draws < jnp.asarray(chance, draws.dtype)
+        return draws < constant(chance)
 
     def fits(steps: int, clients: int) -> None:
         if chance.ndim and chance.size != clients:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, Problem, Sample
+from mainstem.base import Form, Problem, Sample, constant
 from mainstem.problems.supervised import supervised
 from mainstem.spec import recorded
 
@@ -32,7 +32,7 @@ def random_features(
     phases = draw.uniform(0, 2 * math.pi, count)
 
     def lifted(x: Any) -> Any:
-        return math.sqrt(2 / count) * jnp.cos(x @ jnp.asarray(frequencies) + jnp.asarray(phases))
+        return math.sqrt(2 / count) * jnp.cos(x @ constant(frequencies) + constant(phases))
 
     def form(seen: Sample) -> Form:
         z = lifted(seen.shown)

@@ -221,8 +221,8 @@ def _numbers(
     wrong = np.flatnonzero(~(np.abs(values) <= np.finfo(np.float32).max))
     if wrong.size:
         raise refused(int(wrong[0]), values[wrong[0]])
-    broken = np.flatnonzero(values != np.floor(values)) if whole else ()
-    if len(broken):
+    broken = np.flatnonzero((values != np.floor(values)) & whole)
+    if broken.size:
         raise refused(int(broken[0]), values[broken[0]], ", not an integer label")
     return np.asarray(values)
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Form, Stream
+from mainstem.base import Form, Stream, constant
 from mainstem.random import Key
 from mainstem.spec import recorded
 from mainstem.streams.generated import generated
@@ -126,10 +126,10 @@ def _targets(
 
     def moved(t: Any) -> Any:
         if drift == "alternating":
-            return jnp.where(t % 2 == 0, step_out, -step_out) * jnp.asarray(direction)
+            return jnp.where(t % 2 == 0, step_out, -step_out) * constant(direction)
         if drift == "slow":
-            return math.sqrt(2) * step_out * jnp.sin(2 * math.pi * t / 1000) * jnp.asarray(direction)
+            return math.sqrt(2) * step_out * jnp.sin(2 * math.pi * t / 1000) * constant(direction)
         key = random.fold(drift_key, t)
         return step_out / math.sqrt(dimension) * random.normal(key, (dimension,))
 
-    return lambda t, k: jnp.asarray(center) + moved(t) + jnp.asarray(offsets)[k]
+    return lambda t, k: constant(center) + moved(t) + constant(offsets)[k]

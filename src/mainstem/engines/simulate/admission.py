@@ -68,6 +68,23 @@ def _sampler(sample: Any, clients: int) -> Any:
     return jax.jit(made)
 
 
+def _same_losses(problem: Problem, stream: Stream) -> None:
+    """Refuse expected losses that are those of another problem, where their curvature shows it."""
+    sample = jax.tree.map(lambda x: x[0], _first_samples(stream))
+    if problem.form is None or stream.expected is None:
+        raise BadParameter("simulate: expected losses are for problems with quadratic losses")
+    seen = problem.reveal(problem.decide(problem.init(root(0)), sample.shown, None), sample)  # type: ignore[arg-type]
+    known, real = stream.expected(jnp.int32(1), jnp.int32(0)), problem.form(seen)
+    shapes = np.shape(known.vector), np.shape(real.vector)
+    curvatures = np.asarray(known.matrix), np.asarray(real.matrix)
+    scalar = curvatures[0].ndim == 0 and curvatures[1].ndim == 0
+    if shapes[0] != shapes[1] or (scalar and not np.allclose(*curvatures)):
+        raise BadParameter(
+            "simulate: the stream's expected losses are those of another problem: "
+            f"curvature {curvatures[0]} in {shapes[0]}, not {curvatures[1]} in {shapes[1]}"
+        )
+
+
 def _measures(
     algorithm: Algorithm, problem: Problem, stream: Stream, measure: Sequence[str] | None
 ) -> tuple[str, ...]:
@@ -79,4 +96,6 @@ def _measures(
         check.one_of("simulate", "measure", name, MEASURES)
         if name in ("expected", "virtual") and stream.expected is None:
             raise check.refuse("simulate", "measure", f"leave out {name}: the stream knows no expectation", name)
+        if name in ("expected", "virtual"):
+            _same_losses(problem, stream)
     return tuple(sorted(set(measure)))

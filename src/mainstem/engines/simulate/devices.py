@@ -47,6 +47,8 @@ def layout(devices: int | Sequence[Any] | None, clients: int) -> Layout:
     if isinstance(devices, int):
         check.integer("simulate", "devices", devices, least=1, most=jax.device_count())
         devices = jax.devices()[:devices]
+    if not len(devices):
+        raise check.refuse("simulate", "devices", "name at least one device", devices)
     if clients % len(devices):
         wanted = f"divide the {clients} clients evenly"
         raise check.refuse("simulate", "devices", wanted, len(devices))

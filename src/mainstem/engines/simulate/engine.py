@@ -65,8 +65,11 @@ def simulate(
     check.one_of("simulate", "dtype", dtype, DTYPES)
     if chunk is not None:
         check.integer("simulate", "chunk", chunk, least=1)
-    measured = admit(algorithm, problem, stream, steps, measure)
-    wires = fitted(links() if network is None else network, stream.clients, steps)
+    with jax.enable_x64(dtype == "float64"):
+        measured = admit(algorithm, problem, stream, steps, measure)
+    check.at_least("simulate", "checkpoint", checkpoint, 0)
+    asked = check.instance("simulate", "network", network or links(), Network, "network(up=1)")
+    wires = fitted(asked, stream.clients, steps)
     job = Job(algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured)
     path = None if folder is None else Path(folder)
     if path is not None:
