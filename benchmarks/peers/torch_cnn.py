@@ -6,6 +6,8 @@ one of the K clients sees one image a step. Inputs may be NumPy arrays or tensor
     python -m benchmarks.peers.torch_cnn [--check] [--device cuda]
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.func import grad, vmap
@@ -16,23 +18,28 @@ SHAPES = [(32, 1, 3, 3), (32,), (64, 32, 3, 3), (64,), (10, 1600), (10,)]
 DIMENSION = 34_826
 
 
-def logits(params, images):
-    """Class scores. The pool comes before the relu: they commute, and a quarter is left to do.
-
-    Channels-last kernels make the convolutions run channels-last, twice as fast on the CPU.
-    """
-    w1, b1, w2, b2, w3, b3 = params
-    hidden = F.relu(F.max_pool2d(F.conv2d(images, channels_last(w1), b1), 2))
-    hidden = F.relu(F.max_pool2d(F.conv2d(hidden, channels_last(w2), b2), 2))
-    return F.linear(hidden.flatten(1), w3, b3)
-
-
 def channels_last(kernel):
     """The same numbers in another memory layout."""
     return kernel.to(memory_format=torch.channels_last)
 
 
-def fedogd(images, labels, indices, step, device="cpu", params=None):
+def as_it_is(kernel):
+    """The layout that PyTorch gives a kernel by itself."""
+    return kernel
+
+
+def logits(params, images, layout=channels_last):
+    """Class scores. The pool comes before the relu: they commute, and a quarter is left to do.
+
+    Channels-last kernels make the convolutions run channels-last, twice as fast on the CPU.
+    """
+    w1, b1, w2, b2, w3, b3 = params
+    hidden = F.relu(F.max_pool2d(F.conv2d(images, layout(w1), b1), 2))
+    hidden = F.relu(F.max_pool2d(F.conv2d(hidden, layout(w2), b2), 2))
+    return F.linear(hidden.flatten(1), w3, b3)
+
+
+def fedogd(images, labels, indices, step, device="cpu", params=None, layout=channels_last):
     """FedOGD: all clients' gradients at every step, i.e. the gradient of the mean loss.
 
     Returns losses[T] and accuracies[T], means over clients of the model they predicted with.
@@ -42,7 +49,7 @@ def fedogd(images, labels, indices, step, device="cpu", params=None):
     observed = torch.empty(2, len(indices), device=device)
     for t, batch in enumerate(indices.unbind()):
         y = labels.index_select(0, batch)
-        scores = logits(params, images.index_select(0, batch))
+        scores = logits(params, images.index_select(0, batch), layout)
         loss = F.cross_entropy(scores, y)
         gradient = torch.autograd.grad(loss, params)
         with torch.no_grad():
@@ -52,13 +59,14 @@ def fedogd(images, labels, indices, step, device="cpu", params=None):
     return tuple(observed.cpu().numpy())
 
 
-def client_loss(flat, x, y):
+def client_loss(flat, x, y, layout=channels_last):
     """One client's cross-entropy as a function of the parameter vector."""
-    return F.cross_entropy(logits(parts.unflatten(flat, SHAPES), x[None]), y[None])
+    return F.cross_entropy(logits(parts.unflatten(flat, SHAPES), x[None], layout), y[None])
 
 
 # Gradients[client, D] from (flat, images, labels), the general way.
 vmapped = vmap(grad(client_loss), (None, 0, 0))
+vmapped_as_it_is = vmap(grad(partial(client_loss, layout=as_it_is)), (None, 0, 0))
 
 
 def unfolded(flat, images, labels):
@@ -85,7 +93,7 @@ def unfolded(flat, images, labels):
 @torch.no_grad()
 def ofediq(
     images, labels, indices, step, rate, levels, blocks, seed,
-    device="cpu", params=None, gradients=vmapped,
+    device="cpu", params=None, gradients=vmapped, layout=channels_last,
 ):  # fmt: skip
     """OFedIQ with L = 1: w <- w - step / (K rate) * sum of the participants' Q(gradient), eq. (9).
 
@@ -100,7 +108,7 @@ def ofediq(
     cohorts = parts.draw_cohorts(indices, rate, seed)
     for t, (batch, cohort) in enumerate(zip(indices.unbind(), cohorts, strict=True)):
         y = labels.index_select(0, batch)
-        scores = logits(shared, images.index_select(0, batch))
+        scores = logits(shared, images.index_select(0, batch), layout)
         observed[0, t] = F.cross_entropy(scores, y)
         observed[1, t] = (scores.argmax(1) == y).float().mean()
         if len(cohort):

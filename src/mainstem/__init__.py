@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainstem import algorithms, datasets, measure, parts, problems, streams, theory
-    from mainstem.algorithms import fedogd, fedomd, fedsea, ofedavg, ofediq
+    from mainstem.algorithms.fedogd import fedogd
+    from mainstem.algorithms.fedomd import fedomd
+    from mainstem.algorithms.fedsea import fedsea
+    from mainstem.algorithms.ofedavg import ofedavg
+    from mainstem.algorithms.ofediq import ofediq
     from mainstem.engines.simulate import simulate
     from mainstem.errors import MainstemError
-    from mainstem.parts import network
+    from mainstem.parts.network import network
     from mainstem.run import Run, compare, load
     from mainstem.theory import plan
 

@@ -95,6 +95,7 @@ class Flat(NamedTuple):
     decide: Callable[[Params, Any, At], Any]
     reveal: Callable[[Any, Sample], Any]
     loss: Callable[[Params, Any], Any]
+    gradient: Gradient
     metrics: Callable[[Any, Sample], Mapping[str, Any]]
     together: Together
     form: Callable[[Any], Form] | None
@@ -119,12 +120,17 @@ def flat(problem: Problem) -> Flat:
             return problem.together(unravel(params), samples, at)
         return jax.vmap(vectors.face, in_axes=(None, 0, 0))(params, samples, at)
 
+    def gradient(params: Params, seen: Any) -> Params:
+        nested = jax.grad(problem.loss)(unravel(params), seen)
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(nested)])
+
     vectors = Flat(
         init=lambda key: ravel_pytree(problem.init(key))[0].astype(dtype),
         unravel=unravel,
         decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
         reveal=problem.reveal,
         loss=lambda params, seen: problem.loss(unravel(params), seen),
+        gradient=gradient,
         metrics=problem.metrics,
         together=together,
         form=problem.form,
@@ -165,7 +171,9 @@ class Stream(NamedTuple):
     chunk: Callable[[int, int, int], Any]  # (seed, first, last) -> leaves [steps, clients, ...]
     sample: Callable[[Any, Any, At], Sample]  # (resident, the piece of this step and client, at)
     rows: Callable[[], Sample | None]  # the distinct samples, where a piece is an index into them
-    expected: Callable[[Any, Any], Form] | None = None  # (t, k) -> the expected loss, if it is known
+    expected: Callable[[Any, Any], Form] | None = (
+        None  # (t, k) -> the expected loss, if it is known
+    )
     spec: Spec = UNRECORDED
 
 
@@ -210,13 +218,13 @@ class Participation(NamedTuple):
 class Codec(NamedTuple):
     """How a body travels: arrays in the simulator, bytes on the wire, bits in the books.
 
-    `bits` and `bytes` take the body's size and the run's word length (32 or 64).
+    `bits` and `nbytes` take the body's size and the run's word length (32 or 64).
     """
 
     encode: Callable[[Params, Key], Any]
     decode: Callable[[Any, int], Params]
     bits: Callable[[int, int], float]
-    bytes: Callable[[int, int], int]
+    nbytes: Callable[[int, int], int]
     pack: Callable[[Any], bytes]
     unpack: Callable[[bytes, int, Any], Any]  # (data, size, dtype) -> code
     check: Callable[[int], None]  # refuses a body size that does not fit
@@ -234,7 +242,9 @@ class Collected(NamedTuple):
 
     def mean(self, otherwise: Params) -> Params:
         """The weighted mean body; `otherwise` when nothing arrived."""
-        return jnp.where(self.count > 0, self.sum / jnp.where(self.count > 0, self.weight, 1), otherwise)
+        return jnp.where(
+            self.count > 0, self.sum / jnp.where(self.count > 0, self.weight, 1), otherwise
+        )
 
 
 class Collect(NamedTuple):

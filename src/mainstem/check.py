@@ -21,12 +21,15 @@ def integer(owner: str, name: str, value: Any, least: int, most: int | None = No
     >>> integer("every", "period", 5, least=1)
     5
     """
-    allowed = f"be an integer of at least {least}" + ("" if most is None else f" and at most {most}")
+    allowed = f"be an integer of at least {least}" + (
+        "" if most is None else f" and at most {most}"
+    )
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise refuse(owner, name, allowed, value)
-    if value < least or (most is not None and value > most):
-        raise refuse(owner, name, allowed, int(value))
-    return int(value)
+    whole = int(value)
+    if whole < least or (most is not None and whole > most):
+        raise refuse(owner, name, allowed, whole)
+    return whole
 
 
 def number(owner: str, name: str, value: Any) -> float:

@@ -16,7 +16,18 @@ from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadSpec
 
 TABLES = ("problem", "stream", "algorithm", "simulate")
-SETTINGS = ("steps", "seed", "seeds", "dtype", "measure", "network", "chunk", "checkpoint", "devices", "plain")
+SETTINGS = (
+    "steps",
+    "seed",
+    "seeds",
+    "dtype",
+    "measure",
+    "network",
+    "chunk",
+    "checkpoint",
+    "devices",
+    "plain",
+)
 DEALS = ("by_key", "by_label", "evenly", "in_time")
 
 
@@ -96,7 +107,9 @@ def made(where: str, module: ModuleType, table: Any) -> Any:
         raise BadSpec(f'{where}: wants a table with a name, such as name = "{module.__all__[0]}"')
     offered = [n for n in module.__all__ if module is not streams or n not in DEALS]
     _known(where, "name", [table["name"]], offered)
-    return _call(where, getattr(module, table["name"]), {k: v for k, v in table.items() if k != "name"})
+    return _call(
+        where, getattr(module, table["name"]), {k: v for k, v in table.items() if k != "name"}
+    )
 
 
 def _call(where: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -27,7 +27,9 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
         if (place / "run.json").exists():
             runs.append(_finished(place, algorithm, asked))
         else:
-            runs.append(simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings))
+            runs.append(
+                simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
+            )
     figure, rows = compare(runs)
     for row, name in zip(rows, names, strict=True):
         row["folder"] = str(folder / name.replace(" ", "-"))
@@ -40,7 +42,9 @@ def _finished(place: Path, algorithm: Algorithm, asked: experiment.Experiment) -
     from mainstem.spec import plain
 
     found = load(place)
-    same = found.spec["algorithm"] == [plain(algorithm)] and found.spec["problem"] == plain(asked.problem)
+    same = found.spec["algorithm"] == [plain(algorithm)] and found.spec["problem"] == plain(
+        asked.problem
+    )
     same = same and found.spec["stream"] == plain(asked.stream)
     if not same or found.summary.steps != asked.settings["steps"]:
         raise BrokenRun(f"{place}: holds another experiment: choose another --folder")

@@ -15,7 +15,9 @@ import numpy as np
 
 Key = jax.Array  # uint32[2]
 
-INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE = range(1, 9)  # the purposes of a draw
+INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE = range(
+    1, 9
+)  # the purposes of a draw
 
 _GOLDEN = np.uint32(0x9E3779B9)
 
@@ -29,7 +31,7 @@ def root(seed: int) -> np.ndarray:
     return np.array([seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF], dtype=np.uint32)
 
 
-def mix(word: jax.Array, salt: Any = np.uint32(0)) -> jax.Array:
+def mix(word: jax.Array, salt: Any = 0) -> jax.Array:
     """A bijection of 32 bits in which every input bit moves every output bit (Wellons' lowbias32).
 
     Another `salt` is another bijection.
@@ -90,7 +92,7 @@ _FAR = (
 def _erf_inv(x: jax.Array) -> jax.Array:
     """Giles' single-precision polynomials (2010, Approximating the erfinv function), Table 5."""
     w = -jnp.log((1 - x) * (1 + x))
-    near, far = np.float32(_NEAR[0]), np.float32(_FAR[0])
+    near, far = jnp.full_like(w, _NEAR[0]), jnp.full_like(w, _FAR[0])
     for a, b in zip(_NEAR[1:], _FAR[1:], strict=True):
         near = near * (w - np.float32(2.5)) + np.float32(a)
         far = far * (jnp.sqrt(w) - 3) + np.float32(b)

@@ -43,7 +43,7 @@ def recorded(factory: Callable[P, V]) -> Callable[P, V]:
         except BadParameter as error:
             raise _as_called(factory.__name__, signature, error) from None
         arguments = _flattened(signature, signature.bind(*args, **kwargs))
-        return made._replace(spec=Spec(factory.__name__, arguments))  # type: ignore[no-any-return]
+        return made._replace(spec=Spec(factory.__name__, arguments))
 
     return build
 

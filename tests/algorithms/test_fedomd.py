@@ -24,9 +24,7 @@ def _run(mirror, problem, world, sync, participation):
         parts.inverse_sqrt(0.4), mirror=mirror, sync=sync, participation=participation
     )
     measure = ["collective", "consensus", "average"]
-    return ms.simulate(
-        algorithm, problem, world.stream, steps=T, dtype="float64", measure=measure
-    )
+    return ms.simulate(algorithm, problem, world.stream, steps=T, dtype="float64", measure=measure)
 
 
 def _loop(world, start, step, sync, heard):

@@ -13,16 +13,16 @@ USUAL = {"step": 0.1, "rate": 0.5}  # for parameters without a default
 
 def _usual(name: str) -> Algorithm:
     factory = getattr(algorithms, name)
-    needed = [p.name for p in inspect.signature(factory).parameters.values() if p.default is p.empty]
+    needed = [
+        p.name for p in inspect.signature(factory).parameters.values() if p.default is p.empty
+    ]
     return factory(**{name: USUAL[name] for name in needed})  # type: ignore[no-any-return]
 
 
 CASES: dict[str, Callable[[], Algorithm]] = {
     name: functools.partial(_usual, name) for name in algorithms.__all__
 } | {
-    "ofediq quantised": lambda: ms.ofediq(
-        0.1, rate=0.4, period=3, levels=3, blocks=4
-    ),
+    "ofediq quantised": lambda: ms.ofediq(0.1, rate=0.4, period=3, levels=3, blocks=4),
     "ofediq median": lambda: ms.ofediq(0.1, rate=0.9, collect=parts.median()),
     "fedomd box": lambda: ms.fedomd(
         parts.inverse_time(2.0),

@@ -23,7 +23,9 @@ def classified(clients: int) -> World:
     draw = np.random.default_rng(7)
     features = draw.normal(size=(300, 4))
     labels = np.argmax(features @ draw.normal(size=(4, 3)), axis=1).astype(np.int32)
-    return World(ms.problems.softmax(4, 3, ridge=0.01), ms.streams.arrays(features, labels, clients))
+    return World(
+        ms.problems.softmax(4, 3, ridge=0.01), ms.streams.arrays(features, labels, clients)
+    )
 
 
 @functools.cache

@@ -98,5 +98,5 @@ def test_a_corrupted_checkpoint_is_refused(tmp_path):
     process.wait()
     path = Path(tmp_path / "run" / "checkpoint.npz")
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ms.MainstemError, match="checkpoint.npz cannot be read"):
+    with pytest.raises(ms.MainstemError, match=r"checkpoint\.npz cannot be read"):
         killed.run(tmp_path / "run")

@@ -27,14 +27,22 @@ def test_what_does_not_fit_is_refused_in_one_line():
     letters = ms.streams.arrays(np.ones((9, 64)), np.arange(9, dtype=np.int32) * 2, clients=3)
     _refused("steps must be an integer of at least 1, got 0", steps=0)
     _refused("steps must be at most 3, the end of the stream, got 5", stream=short)
-    _refused(r"wants features of shape \(5,\), the stream has \(64,\)", problem=ms.problems.softmax(5, 10))
+    _refused(
+        r"wants features of shape \(5,\), the stream has \(64,\)",
+        problem=ms.problems.softmax(5, 10),
+    )
     _refused("wants labels 0 to 9, row 5 has 10", stream=letters)
     _refused("dtype must be one of float32, float64, got 'half'", dtype="half")
     _refused("measure must be one of .*collective.*, got 'regrets'", measure=["regrets"])
     _refused("the stream knows no expectation", measure=["expected"])
     _refused("one entry for each of 10 clients", ms.ofediq(0.1, rate=[0.5, 0.5]))
-    _refused("count must be at most the 10 clients, got 11", ms.fedomd(0.1, participation=parts.exactly(11)))
-    _refused("cover 5 steps of 10 clients", ms.fedomd(0.1, participation=parts.given(np.ones((3, 10)))))
+    _refused(
+        "count must be at most the 10 clients, got 11",
+        ms.fedomd(0.1, participation=parts.exactly(11)),
+    )
+    _refused(
+        "cover 5 steps of 10 clients", ms.fedomd(0.1, participation=parts.given(np.ones((3, 10))))
+    )
     _refused("blocks must be at most the 650 parameters", ms.ofediq(0.1, levels=3, blocks=651))
     _refused("count must be at most the 650 parameters", ms.fedomd(0.1, codec=parts.top_k(1000)))
     _refused("one entry for each of 10 clients", network=ms.network(up=[1, 2]))
@@ -76,7 +84,7 @@ def test_bits_are_messages_times_their_price():
     assert set(np.flatnonzero(heard) + 1) <= set(range(3, 21, 3))
     price = 32 * 13 + 650 * (1 + 2)
     assert np.array_equal(run.uplink_bits, np.cumsum(heard) * price)
-    assert np.array_equal(run.uplink_bytes, np.cumsum(heard) * algorithm.codec.bytes(650, 32))
+    assert np.array_equal(run.uplink_bytes, np.cumsum(heard) * algorithm.codec.nbytes(650, 32))
     downloads = np.where(np.arange(1, 21) % 3 == 0, 10, 0)
     assert np.array_equal(run.downlink_bits, np.cumsum(downloads) * 32 * 650)
     assert run.uplink_saving == pytest.approx(1 - heard.sum() * price / (20 * 10 * 32 * 650))

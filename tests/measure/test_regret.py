@@ -213,7 +213,10 @@ def test_file_like_streams_are_replayed_for_the_comparator():
     run = ms.simulate(ms.fedogd(0.2), problem, stream, steps=T, dtype="float64")
     flat = np.asarray(rows, np.float32).astype(np.float64).reshape(-1, D)
     arrays = ms.streams.arrays(
-        flat, (flat[:, 0] > 0).astype(np.int32), keys=np.tile(np.arange(K), T), deal=ms.streams.by_key()
+        flat,
+        (flat[:, 0] > 0).astype(np.int32),
+        keys=np.tile(np.arange(K), T),
+        deal=ms.streams.by_key(),
     )
     same = ms.simulate(ms.fedogd(0.2), problem, arrays, steps=T, dtype="float64")
     assert float(run.regret()) == pytest.approx(float(same.regret()), abs=1e-5)

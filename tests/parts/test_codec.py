@@ -38,7 +38,7 @@ def test_pack_unpack_is_exact_and_as_long_as_promised(name, dtype):
         np.testing.assert_array_equal(decoded, codec.decode(code, D))
     assert decoded.dtype == dtype
     assert decoded.shape == (D,)
-    assert len(data) == codec.bytes(D, word)
+    assert len(data) == codec.nbytes(D, word)
     assert codec.bits(D, word) <= 8 * len(data)
 
 

@@ -158,7 +158,7 @@ def test_pack_unpack_is_exact(case):
     np.testing.assert_array_equal(got.levels, sent.levels)
     assert got.norms.dtype == dtype
     assert got.levels.dtype == np.int32
-    assert codec.bytes(size, 8 * np.dtype(dtype).itemsize) == len(data)
+    assert codec.nbytes(size, 8 * np.dtype(dtype).itemsize) == len(data)
 
 
 def test_what_is_unpacked_decodes_to_what_was_encoded():

@@ -68,7 +68,9 @@ def ofediq(
     """
     step = as_step("ofediq", step)
     if not step.schedule:
-        raise check.refuse("ofediq", "step", "depend on t alone (the server takes it too)", step.spec)
+        raise check.refuse(
+            "ofediq", "step", "depend on t alone (the server takes it too)", step.spec
+        )
     chance = check.rates("ofediq", "rate", rate)
     period = check.integer("ofediq", "period", period, least=1)
     blocks = check.integer("ofediq", "blocks", blocks, least=1)

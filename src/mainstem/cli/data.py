@@ -6,7 +6,9 @@ import typer
 
 from mainstem.cli import show
 
-app = typer.Typer(help="List the datasets, or fetch one into the cache folder.", no_args_is_help=True)
+app = typer.Typer(
+    help="List the datasets, or fetch one into the cache folder.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -20,7 +22,14 @@ def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
     rows = []
     for name in datasets.names():
         about = datasets.describe(name)
-        rows.append({"name": name, "status": datasets.status(name), "task": about.task, "about": about.about})
+        rows.append(
+            {
+                "name": name,
+                "status": datasets.status(name),
+                "task": about.task,
+                "about": about.about,
+            }
+        )
     if json:
         show.as_json(rows)
     else:

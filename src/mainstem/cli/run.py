@@ -10,8 +10,12 @@ from mainstem.cli import show
 
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, in TOML.")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where the runs go (default: runs/FILE).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the runs go (default: runs/FILE).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run every algorithm of an experiment file, save the runs and compare them.

@@ -20,7 +20,9 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in rows[0]:
         numeric = isinstance(rows[0][name], int | float)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True)
+        table.add_column(
+            name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True
+        )
     for row in rows:
         table.add_row(*(_text(name, value) for name, value in row.items()))
     Console(width=None if sys.stdout.isatty() else 120).print(table)

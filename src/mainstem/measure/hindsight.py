@@ -25,7 +25,9 @@ from mainstem.measure.solver import minimise
 STEPS = 4096  # replayed at a time
 MOST = 2**31  # bytes of samples that may be held at once
 HESSIAN = 1000  # parameters up to which second derivatives are worth their price
-FOUND = "best found by L-BFGS from the run's final model, without a certificate: the loss is not convex"
+FOUND = (
+    "best found by L-BFGS from the run's final model, without a certificate: the loss is not convex"
+)
 
 
 class Hindsight(NamedTuple):
@@ -106,7 +108,7 @@ def _replay_of(problem: Problem, sample: Any, expected: Any, clients: int, dtype
 
     def form(key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Form:
         if expected is not None:
-            return expected(t, k)  # type: ignore[no-any-return]
+            return expected(t, k)
         assert vectors.form is not None
         return vectors.form(_seen(vectors, sample, key, resident, piece, t, k))
 
@@ -125,7 +127,9 @@ def _seen(problem: Flat, sampled: Any, key: Any, resident: Any, piece: Any, t: A
     return problem.reveal(decision, sample)
 
 
-def _isotropic(question: Question, scale: np.ndarray, vectors: np.ndarray, constants: np.ndarray) -> Hindsight:
+def _isotropic(
+    question: Question, scale: np.ndarray, vectors: np.ndarray, constants: np.ndarray
+) -> Hindsight:
     """Many prefixes at once, where A is a multiple of I: the minimiser is a projection."""
     domain = question.domain
     if not scale.all():
@@ -137,7 +141,9 @@ def _isotropic(question: Question, scale: np.ndarray, vectors: np.ndarray, const
     else:
         with jax.enable_x64(True):
             points = np.asarray(jax.vmap(domain.project)(jnp.asarray(vectors / scale[:, None])))
-        values = 0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
+        values = (
+            0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
+        )
         params = points[-1]
     gaps = 1e-12 * np.maximum(1, np.abs(constants))
     where = "over everything" if domain.support is None else f"in the {domain.name}"
@@ -188,7 +194,7 @@ def _replayed(question: Question, last: int) -> Sample:
 
     def step(resident: Any, pieces: Any, t: Any) -> Sample:
         at = jax.vmap(lambda k: At(t, k, random.fold(key, random.STREAM, t, k)))(ks)
-        return jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)  # type: ignore[no-any-return]
+        return jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)
 
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
@@ -202,7 +208,7 @@ def _replayed(question: Question, last: int) -> Sample:
                 raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
             parts.append(part)
     joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)  # type: ignore[no-any-return]
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
 
 
 class _Objective:
@@ -237,7 +243,9 @@ class _Objective:
         return np.asarray(self._hessian(params, weights), np.float64)
 
 
-def _minimised(question: Question, objective: _Objective, weight: np.ndarray, start: np.ndarray) -> Solution:
+def _minimised(
+    question: Question, objective: _Objective, weight: np.ndarray, start: np.ndarray
+) -> Solution:
     problem = question.problem
     if not problem.convex:
         found = scipy.optimize.minimize(
@@ -249,7 +257,9 @@ def _minimised(question: Question, objective: _Objective, weight: np.ndarray, st
         start,
         _feasible(question.domain),
         curvature=problem.curvature,
-        hessian=(lambda params: objective.curve(params, weight)) if objective.size <= HESSIAN else None,
+        hessian=(lambda params: objective.curve(params, weight))
+        if objective.size <= HESSIAN
+        else None,
         radius=question.radius,
     )
 

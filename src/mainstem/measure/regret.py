@@ -30,7 +30,8 @@ class Regret(NamedTuple):
     def __str__(self) -> str:
         interval = 1.96 * float(np.mean(self.error[..., -1]))
         spread = f" ± {interval:.3g}" if interval else ""
-        return f"{self.kind} regret {float(self):.6g}{spread} at step {self.steps[-1]}, against the {self.statement}"
+        found = f"{self.kind} regret {float(self):.6g}{spread} at step {self.steps[-1]}"
+        return f"{found}, against the {self.statement}"
 
 
 def regret_of(
@@ -53,7 +54,9 @@ def regret_of(
     prefixes = _prefixes(at, steps)
     starts = np.atleast_2d(start)
     if not np.isfinite(starts).all():
-        raise MainstemError("regret: the run diverged, its final model is not finite: take a smaller step")
+        raise MainstemError(
+            "regret: the run diverged, its final model is not finite: take a smaller step"
+        )
     spent = np.cumsum(trace[KINDS[chosen]], axis=1)[:, np.array(prefixes) - 1]
     bests = []
     for n, seed in enumerate(seeds):
@@ -66,21 +69,19 @@ def regret_of(
     values = spent - np.stack([best.values for best in bests])
     gaps = np.stack([best.gaps for best in bests])
     error = _error(trace, chosen, prefixes, values.shape)
-    many = len(seeds) > 1
-    return Regret(
-        chosen,
-        np.array(prefixes),
-        *(part if many else part[0] for part in (values, gaps, error)),
-        bests[-1].params,
-        bests[-1].statement,
-    )
+    if len(seeds) == 1:
+        values, gaps, error = values[0], gaps[0], error[0]
+    best = bests[-1]
+    return Regret(chosen, np.array(prefixes), values, gaps, error, best.params, best.statement)
 
 
 def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:
     """The standard error of a collective loss that was sampled."""
     if kind != "collective" or "collective_error" not in trace:
         return np.zeros(shape)
-    return np.asarray(np.sqrt(np.cumsum(trace["collective_error"] ** 2, axis=1))[:, np.array(prefixes) - 1])
+    return np.asarray(
+        np.sqrt(np.cumsum(trace["collective_error"] ** 2, axis=1))[:, np.array(prefixes) - 1]
+    )
 
 
 def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool) -> str:

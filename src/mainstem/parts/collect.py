@@ -1,5 +1,8 @@
 """Collect: what the server gets to see of the bodies that arrived."""
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,8 @@ import numpy as np
 from mainstem import check
 from mainstem.base import Collect, Collected
 from mainstem.spec import recorded
+
+Kept = Callable[[jax.Array, jax.Array], jax.Array]  # (ranks, how many arrived) -> which are used
 
 
 @recorded
@@ -28,7 +33,7 @@ def median() -> Collect:
     def kept(rank: jax.Array, count: jax.Array) -> jax.Array:
         return (rank == (count - 1) // 2) | (rank == count // 2)
 
-    return Collect(lambda *seen: _ranked(*seen, kept), additive=False)
+    return Collect(functools.partial(_ranked, kept), additive=False)
 
 
 @recorded
@@ -46,10 +51,10 @@ def trimmed_mean(share: float) -> Collect:
         cut = jnp.asarray(cuts(len(rank)))[count]
         return (rank >= cut) & (rank < count - cut)
 
-    return Collect(lambda *seen: _ranked(*seen, kept), additive=False)
+    return Collect(functools.partial(_ranked, kept), additive=False)
 
 
-def _ranked(bodies: jax.Array, weights: jax.Array, clients: int, kept) -> Collected:  # type: ignore[no-untyped-def]
+def _ranked(kept: Kept, bodies: jax.Array, weights: jax.Array, clients: int) -> Collected:
     """The mean of the bodies whose rank is kept, for each coordinate, as if it were the mean of all."""
     arrived = weights > 0
     count = jnp.sum(arrived)

@@ -26,7 +26,7 @@ def euclidean(domain: Domain | None = None) -> Mirror:
     chosen = _admit("euclidean", domain, domains.everything(), but="p_ball")
 
     def step(params: Params, gradient: Params, rate: Any) -> Params:
-        return chosen.project(params - rate * gradient)  # type: ignore[no-any-return]
+        return chosen.project(params - rate * gradient)
 
     separable = chosen.bounds is not None or chosen.support is None
     return Mirror(step, start=chosen.project, domain=chosen, separable=separable)
@@ -41,7 +41,9 @@ def entropy(domain: Domain | None = None) -> Mirror:
         return Mirror(_exponentiated, start=_interior, domain=chosen, separable=False)
     low, high = bounds
     if low <= 0:
-        raise check.refuse("entropy", "domain", "be the simplex or a box with low above 0", chosen.name)
+        raise check.refuse(
+            "entropy", "domain", "be the simplex or a box with low above 0", chosen.name
+        )
 
     def step(params: Params, gradient: Params, rate: Any) -> Params:
         return jnp.clip(params * jnp.exp(-rate * gradient), low, high)
@@ -69,12 +71,14 @@ def p_norm(p: float, domain: Domain | None = None) -> Mirror:
     p = domains.power("p_norm", p)
     chosen = _admit("p_norm", domain, domains.everything(), only=("everything", "p_ball"))
     if chosen.spec.name == "p_ball" and chosen.spec.arguments["p"] != p:
-        raise check.refuse("p_norm", "domain", f"be everything or p_ball({p:g}, radius)", chosen.name)
+        raise check.refuse(
+            "p_norm", "domain", f"be everything or p_ball({p:g}, radius)", chosen.name
+        )
     dual = p / (p - 1)
 
     def step(params: Params, gradient: Params, rate: Any) -> Params:
         moved = _link(params, p) - rate * gradient
-        return chosen.project(_link(moved, dual))  # type: ignore[no-any-return]
+        return chosen.project(_link(moved, dual))
 
     return Mirror(step, start=chosen.project, domain=chosen, separable=False)
 

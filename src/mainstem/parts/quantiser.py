@@ -43,14 +43,15 @@ def quantiser(levels: int, blocks: int = 1) -> Codec:
 
     def encode(vector: Params, key: Key) -> Quantised:
         norms = _norms(vector, blocks)
-        stretch = _spread(levels / jnp.where(norms > 0, norms, 1), vector.size, blocks)
+        spread = _spread(norms, vector.size, blocks)
+        stretch = levels / jnp.where(spread > 0, spread, 1)
         draws = random.uniform(key, (vector.size,), vector.dtype)
         drawn = (jnp.abs(vector) * stretch + draws).astype(jnp.int32)  # rounds down
         drawn = jnp.minimum(drawn, levels)  # rounding can lift an entry as large as its block
         return Quantised(norms, jnp.where(vector < 0, -drawn, drawn))
 
     def decode(code: Quantised, size: int) -> Params:
-        return _spread(code.norms / levels, size, blocks) * code.levels
+        return _spread(code.norms, size, blocks) * (code.levels * (1 / levels))
 
     def fits(size: int) -> None:
         if blocks > size:
@@ -60,7 +61,7 @@ def quantiser(levels: int, blocks: int = 1) -> Codec:
         encode,
         decode,
         bits=lambda size, word: word * blocks + size * (1 + math.log2(levels + 1)),
-        bytes=lambda size, word: word // 8 * blocks + _sign_bytes(size) + 8 * _words(size, levels),
+        nbytes=lambda size, word: word // 8 * blocks + _sign_bytes(size) + 8 * _words(size, levels),
         pack=lambda code: _pack(code, levels),
         unpack=lambda data, size, dtype: _unpack(data, size, dtype, levels, blocks),
         check=fits,

@@ -1,5 +1,6 @@
 """Multi-layer perceptrons, for classification and for regression."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +37,8 @@ def mlp(
     widths = [features, *middle, outputs]
 
     def init(key: Key) -> Any:
-        pairs = zip(widths[:-1], widths[1:], strict=True)
-        return [dense(random.fold(key, i), *pair) for i, pair in enumerate(pairs)]
+        pairs = enumerate(itertools.pairwise(widths))
+        return [dense(random.fold(key, i), *pair) for i, pair in pairs]
 
     def apply(params: Any, x: Any) -> Any:
         for layer in params[:-1]:

@@ -32,7 +32,9 @@ def quadratic(
     domain = domains.everything() if low is None or high is None else domains.box(low, high)
 
     def form(target: Any) -> Form:
-        return Form(jnp.asarray(curvature), curvature * target, 0.5 * curvature * jnp.sum(target**2))
+        return Form(
+            jnp.asarray(curvature), curvature * target, 0.5 * curvature * jnp.sum(target**2)
+        )
 
     return _raw(
         "quadratic",

@@ -40,7 +40,7 @@ def write(path: Path, data: bytes) -> None:
 def arrays(content: Mapping[str, np.ndarray]) -> bytes:
     """Named arrays as the bytes of an .npz file."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **content)  # type: ignore[arg-type]
+    np.savez(buffer, allow_pickle=False, **content)
     return buffer.getvalue()
 
 
@@ -80,7 +80,9 @@ def claim(path: Path, spec: Mapping[str, Any]) -> None:
     write(path / "spec.toml", wanted.encode())
 
 
-def add_part(path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> None:
+def add_part(
+    path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]
+) -> None:
     """One more stretch of the trace."""
     buffer = io.BytesIO()
     pa = trace.pyarrow()
@@ -128,12 +130,16 @@ def _join(path: Path, parts: int) -> None:
     pq = pa.parquet
     files = [_part(path, number) for number in range(parts)]
     temporary = path / "trace.parquet.new"
-    with pq.ParquetWriter(temporary, _guarded(files[0], pq.read_schema), use_dictionary=False) as writer:
+    with pq.ParquetWriter(
+        temporary, _guarded(files[0], pq.read_schema), use_dictionary=False
+    ) as writer:
         for file in files:
-            writer.write_table(_guarded(file, lambda path: pq.ParquetFile(path).read(use_threads=False)))
+            writer.write_table(
+                _guarded(file, lambda path: pq.ParquetFile(path).read(use_threads=False))
+            )
             pa.default_memory_pool().release_unused()
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
     temporary.replace(path / "trace.parquet")
 
 
@@ -168,7 +174,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             return {name: content[name] for name in content.files}
 
-    return _guarded(path, read_all)  # type: ignore[no-any-return]
+    return _guarded(path, read_all)
 
 
 def _guarded(path: Path, read: Callable[[Path], Any]) -> Any:

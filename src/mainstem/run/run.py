@@ -144,7 +144,9 @@ class Run:
     def average_model(self) -> Any:
         """The average predictor of Mitra et al. 2021, eq. (14); needs `measure=["average"]`."""
         if "average" not in self._model:
-            raise MainstemError('run: the average model was not kept: simulate(..., measure=["average"])')
+            raise MainstemError(
+                'run: the average model was not kept: simulate(..., measure=["average"])'
+            )
         return self._unravelled(self._model["average"])
 
     def _unravelled(self, vector: np.ndarray) -> Any:
@@ -248,7 +250,9 @@ def compare(runs: Sequence[Run], curve: str | None = None) -> Any:
         if all(needs in run.trace for run in runs)
     )
     names = figures.distinct([run.name for run in runs])
-    curves = {name: np.atleast_2d(run._curve(chosen)) for name, run in zip(names, runs, strict=True)}
+    curves = {
+        name: np.atleast_2d(run._curve(chosen)) for name, run in zip(names, runs, strict=True)
+    }
     rows = [_row(name, run, chosen) for name, run in zip(names, runs, strict=True)]
     return figures.curves(curves, chosen), rows
 

@@ -18,14 +18,20 @@ CHEAP = 10**7  # numbers touched a step up to which the collective loss is measu
 
 
 def admit(
-    algorithm: Algorithm, problem: Problem, stream: Stream, steps: int, measure: Sequence[str] | None
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    steps: int,
+    measure: Sequence[str] | None,
 ) -> tuple[str, ...]:
     """Refuse what does not fit; what will be measured."""
     check.instance("simulate", "algorithm", algorithm, Algorithm, "fedogd(step=0.1)")
     check.instance("simulate", "problem", problem, Problem, "problems.softmax(64, 10)")
     check.instance("simulate", "stream", stream, Stream, "streams.digits(clients=100)")
     if stream.steps is not None and steps > stream.steps:
-        raise BadData(f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}")
+        raise BadData(
+            f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}"
+        )
     algorithm.participation.check(steps, stream.clients)
     algorithm.codec.check(problem.size)
     common_domain(algorithm.domain, problem.domain)
@@ -54,7 +60,7 @@ def _fits(problem: Problem, stream: Stream) -> None:
 
 def _first_samples(stream: Stream) -> Sample:
     pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    return _sampler(stream.sample, stream.clients)(stream.resident, pieces)  # type: ignore[no-any-return]
+    return _sampler(stream.sample, stream.clients)(stream.resident, pieces)
 
 
 @functools.lru_cache(maxsize=64)
@@ -95,7 +101,9 @@ def _measures(
     for name in measure:
         check.one_of("simulate", "measure", name, MEASURES)
         if name in ("expected", "virtual") and stream.expected is None:
-            raise check.refuse("simulate", "measure", f"leave out {name}: the stream knows no expectation", name)
+            raise check.refuse(
+                "simulate", "measure", f"leave out {name}: the stream knows no expectation", name
+            )
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
     return tuple(sorted(set(measure)))

@@ -39,7 +39,9 @@ def _sample_bytes(stream: Stream) -> int:
     return stream.clients * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(one))
 
 
-def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape) -> list[Stretch]:
+def by_rounds(
+    algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape
+) -> list[Stretch]:
     """The steps after `after` as stretches of whole rounds, ragged ends apart."""
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
     stretches = []

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.parts.network import Network
 from mainstem.engines.simulate import plain
 from mainstem.engines.simulate.stage import Row, Stage
 from mainstem.errors import MainstemError
+from mainstem.parts.network import Network
 
 
 class NotFinite(MainstemError, FloatingPointError):
@@ -18,7 +18,13 @@ class NotFinite(MainstemError, FloatingPointError):
 
 
 def walk(
-    stage: Stage, wires: Network, state: Any, key: Any, resident: Any, pieces: Callable[[int], Any], flags: np.ndarray
+    stage: Stage,
+    wires: Network,
+    state: Any,
+    key: Any,
+    resident: Any,
+    pieces: Callable[[int], Any],
+    flags: np.ndarray,
 ) -> tuple[Any, Row]:
     """Every step of `flags`, one by one; `pieces(t)` are those of step t."""
     rows: list[Row] = []

@@ -19,7 +19,9 @@ class Layout(NamedTuple):
         """Inside the program: lay the first axis over the devices."""
         if self.mesh is None:
             return array
-        return jax.lax.with_sharding_constraint(array, NamedSharding(self.mesh, PartitionSpec("clients")))
+        return jax.lax.with_sharding_constraint(
+            array, NamedSharding(self.mesh, PartitionSpec("clients"))
+        )
 
     def whole(self, tree: Any) -> Any:
         """Inside the program: give every host all of it."""
@@ -35,7 +37,9 @@ class Layout(NamedTuple):
         names = () if axis is None else (None,) * axis + ("clients",)
         sharding = NamedSharding(self.mesh, PartitionSpec(*names))
         return jax.tree.map(
-            lambda x: jax.make_array_from_callback(np.shape(x), sharding, lambda at: np.asarray(x)[at]),
+            lambda x: jax.make_array_from_callback(
+                np.shape(x), sharding, lambda at: np.asarray(x)[at]
+            ),
             tree,
         )
 

@@ -111,7 +111,11 @@ class Job(NamedTuple):
     @property
     def spec(self) -> dict[str, Any]:
         """The job as an experiment file."""
-        settings: dict[str, Any] = {"steps": self.steps, "dtype": self.dtype, "measure": list(self.measure)}
+        settings: dict[str, Any] = {
+            "steps": self.steps,
+            "dtype": self.dtype,
+            "measure": list(self.measure),
+        }
         settings |= {"seeds": self.seeds} if self.many else {"seed": self.seeds[0]}
         if not self.wires.instant:
             settings["network"] = {"up": self.wires.up.tolist(), "down": self.wires.down.tolist()}
@@ -155,7 +159,9 @@ def _compiled(job: Job, spread: Layout, plain: bool) -> Program:
     )
 
 
-def _stretches(job: Job, compiled: Program, after: int, chunk: int | None, plain: bool) -> list[chunks.Stretch]:
+def _stretches(
+    job: Job, compiled: Program, after: int, chunk: int | None, plain: bool
+) -> list[chunks.Stretch]:
     """The steps after `after`, cut for the device."""
     size, clients = job.problem.size, job.stream.clients
     shares = rounds.shares(compiled.stage)
@@ -163,13 +169,21 @@ def _stretches(job: Job, compiled: Program, after: int, chunk: int | None, plain
     most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
     if not job.quick(plain):
         return chunks.by_flags(job.algorithm, job.steps, after, most)
-    room = chunks.room(compiled.heard, job.algorithm, job.keys, job.steps, clients) if shares else None
+    room = (
+        chunks.room(compiled.heard, job.algorithm, job.keys, job.steps, clients) if shares else None
+    )
     shape = rounds.Shape(0, 0, True, cohort=room, batched=batched)
     return chunks.by_rounds(job.algorithm, job.steps, after, most, shape)
 
 
 def _driven(
-    job: Job, compiled: Program, spread: Layout, book: Book, chunk: int | None, progress: bool | None, plain: bool
+    job: Job,
+    compiled: Program,
+    spread: Layout,
+    book: Book,
+    chunk: int | None,
+    progress: bool | None,
+    plain: bool,
 ) -> Any:
     """All stretches in turn: the host prepares the next while the device works on this one."""
     key = spread.put(job.keys if job.many else job.keys[0], None)
@@ -228,7 +242,7 @@ def _closed(job: Job, book: Book, server: np.ndarray, clients: np.ndarray | None
         dtype=job.dtype,
         shared=job.algorithm.traits.decides_with_broadcast and job.wires.instant,
         uplink_bits=codec.bits(size, word),
-        uplink_bytes=codec.bytes(size, word),
+        uplink_bytes=codec.nbytes(size, word),
         downlink_bits=float(word * size),
         downlink_bytes=word // 8 * size,
     )

@@ -48,8 +48,12 @@ class Book:
         stored = [self._state.get(str(n)) for n in range(len(leaves))]
         for old, new in zip(stored, leaves, strict=True):
             if old is None or old.shape != new.shape or old.dtype != new.dtype:
-                raise BrokenRun(f"{self.path}: the checkpoint is of another program: start a new folder")
-        return jax.tree.unflatten(tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)])
+                raise BrokenRun(
+                    f"{self.path}: the checkpoint is of another program: start a new folder"
+                )
+        return jax.tree.unflatten(
+            tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)]
+        )
 
     def write(self, rows: dict[str, np.ndarray], step: int, state: Any, last: bool) -> None:
         """The rows up to `step`, after which the run is in `state`."""
@@ -80,7 +84,9 @@ class Book:
 
     def _columns(self) -> dict[str, np.ndarray]:
         names = self._pending[0]
-        return {name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names}
+        return {
+            name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names
+        }
 
     def close(self, model: dict[str, np.ndarray], summary: dict[str, Any]) -> Memory | File:
         """Seal the run; its trace."""

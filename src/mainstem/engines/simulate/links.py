@@ -32,7 +32,7 @@ class Links(NamedTuple):
     contains: jax.Array  # [down slots, clients], each client's newest step in that broadcast
     merged: jax.Array  # [clients], each client's newest merged step
     got: jax.Array  # [clients], the step of the newest broadcast downloaded
-    count: jax.Array  # syncs so far
+    syncs: jax.Array  # how many there have been
 
 
 def empty(up_slots: int, down_slots: int, clients: int, like: jax.Array) -> Links:
@@ -47,13 +47,13 @@ def empty(up_slots: int, down_slots: int, clients: int, like: jax.Array) -> Link
         contains=jnp.zeros((down_slots, clients), jnp.int32),
         merged=integers,
         got=integers,
-        count=jnp.zeros((), jnp.int32),
+        syncs=jnp.zeros((), jnp.int32),
     )
 
 
 def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
     """Hand the clients' messages of step t to their uplinks."""
-    slot = links.count % links.weights.shape[0]
+    slot = links.syncs % links.weights.shape[0]
     return links._replace(
         bodies=links.bodies.at[slot].set(bodies),
         weights=links.weights.at[slot].set(weights),
@@ -74,12 +74,12 @@ def arrived(links: Links, wires: Network, t: Any) -> tuple[Links, jax.Array, jax
 
 def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:
     """Hand the broadcast of step t to the downlinks."""
-    slot = links.count % links.made.shape[0]
+    slot = links.syncs % links.made.shape[0]
     return links._replace(
         broadcasts=links.broadcasts.at[slot].set(broadcast),
         made=links.made.at[slot].set(t),
         contains=links.contains.at[slot].set(links.merged),
-        count=links.count + 1,
+        syncs=links.syncs + 1,
     )
 
 

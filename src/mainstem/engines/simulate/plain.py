@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.parts.network import Network
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
 from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, occasion, written
+from mainstem.parts.network import Network
 
 
 class State(NamedTuple):
@@ -39,7 +39,14 @@ def begin(stage: Stage, slots: tuple[int, int], key: Any) -> State:
 
 
 def step(
-    stage: Stage, wires: Network, state: State, key: Any, resident: Any, pieces: Any, t: Any, sync: Any
+    stage: Stage,
+    wires: Network,
+    state: State,
+    key: Any,
+    resident: Any,
+    pieces: Any,
+    t: Any,
+    sync: Any,
 ) -> tuple[State, Row, Detail]:
     """Step t: decide, learn, and if `sync` exchange."""
     algorithm, ks = stage.algorithm, everyone(stage)
@@ -61,22 +68,28 @@ def step(
 def learnt(stage: Stage, clients: Any, seen: Any, key: Any, t: Any, k: Any) -> Any:
     """The clients after learning from what they have seen."""
     at = occasion(key, random.LEARN, t, k)
-    return jax.vmap(lambda client, seen, at: stage.algorithm.learn(client, stage.gradient, seen, at))(
-        clients, seen, at
-    )
+    return jax.vmap(
+        lambda client, seen, at: stage.algorithm.learn(client, stage.gradient, seen, at)
+    )(clients, seen, at)
 
 
 def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -> Any:
     """The clients after uploading, the bodies as the server will read them, and their weights."""
     algorithm = stage.algorithm
-    clients, bodies, weights = jax.vmap(algorithm.upload)(clients, occasion(key, random.UPLOAD, t, k))
+    clients, bodies, weights = jax.vmap(algorithm.upload)(
+        clients, occasion(key, random.UPLOAD, t, k)
+    )
     keys = occasion(key, random.CODEC, t, k).key
     size = bodies.shape[-1]
-    coded = jax.vmap(lambda body, key: algorithm.codec.decode(algorithm.codec.encode(body, key), size))
+    coded = jax.vmap(
+        lambda body, key: algorithm.codec.decode(algorithm.codec.encode(body, key), size)
+    )
     return clients, coded(bodies, keys), jnp.where(heard, weights, 0).astype(bodies.dtype)
 
 
-def exchange(stage: Stage, wires: Network, state: State, key: Any, t: Any) -> tuple[State, Any, Any]:
+def exchange(
+    stage: Stage, wires: Network, state: State, key: Any, t: Any
+) -> tuple[State, Any, Any]:
     """One sync: (state, how many were heard, how many got a broadcast)."""
     algorithm, ks = stage.algorithm, everyone(stage)
     heard = algorithm.participation.heard(key, t, stage.clients)
@@ -97,7 +110,14 @@ def exchange(stage: Stage, wires: Network, state: State, key: Any, t: Any) -> tu
 
 
 def advance(
-    stage: Stage, wires: Network, state: State, key: Any, resident: Any, pieces: Any, first: Any, sync: Any
+    stage: Stage,
+    wires: Network,
+    state: State,
+    key: Any,
+    resident: Any,
+    pieces: Any,
+    first: Any,
+    sync: Any,
 ) -> tuple[State, Row]:
     """The steps from `first` on, as many as `sync` has entries."""
 

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.parts.network import Network
 from mainstem.engines.simulate import links, plain, rounds
 from mainstem.engines.simulate.devices import Layout
 from mainstem.engines.simulate.stage import Stage, meet
+from mainstem.parts.network import Network
 
 
 class Program(NamedTuple):
@@ -134,7 +134,9 @@ def _heard(stage: Stage, keys: Any, syncs: Any) -> Any:
     """How many are heard at each of `syncs`, the most over the seeds' `keys`."""
 
     def one(t: Any) -> Any:
-        heard = jax.vmap(lambda key: stage.algorithm.participation.heard(key, t, stage.clients))(keys)
+        heard = jax.vmap(lambda key: stage.algorithm.participation.heard(key, t, stage.clients))(
+            keys
+        )
         return jnp.max(jnp.sum(heard, axis=1))
 
     return jax.lax.map(one, syncs)

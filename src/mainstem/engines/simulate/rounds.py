@@ -95,7 +95,9 @@ def _shared_round(
     algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
     heard = algorithm.participation.heard(key, t, stage.clients)
     if shape.cohort is None and _fuses(stage, shape):
-        collected, rows = _gradients(stage, broadcast, key, resident, pieces, t, everyone(stage), heard)
+        collected, rows = _gradients(
+            stage, broadcast, key, resident, pieces, t, everyone(stage), heard
+        )
     else:
         rows = _forward(stage, broadcast, key, resident, pieces, steps, shape.length)
         ks, heard, pieces = _cohort(stage, heard, pieces, shape.cohort)
@@ -128,10 +130,12 @@ def _forward(
         seen, losses, metrics = face(stage, model, samples, key, t, ks, shared=True)
         return written(stage, model[None], seen, losses, metrics, key, t)
 
-    together = max(n for n in range(1, length + 1) if length % n == 0 and n * len(ks) <= BATCH or n == 1)
+    together = max(
+        n for n in range(1, length + 1) if (length % n == 0 and n * len(ks) <= BATCH) or n == 1
+    )
     blocks = jax.tree.map(lambda x: x.reshape(-1, together, *x.shape[1:]), (steps, pieces))
     rows = jax.lax.map(lambda block: jax.vmap(one)(*block), blocks)
-    return jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), rows)  # type: ignore[no-any-return]
+    return jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), rows)
 
 
 def _fuses(stage: Stage, shape: Shape) -> bool:
@@ -163,7 +167,14 @@ def _gradients(
 
 
 def _messages(
-    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, k: Any, heard: Any
+    stage: Stage,
+    broadcast: Any,
+    key: Any,
+    resident: Any,
+    pieces: Any,
+    steps: Any,
+    k: Any,
+    heard: Any,
 ) -> Any:
     """What the server collects, from the messages of the clients `k`."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
@@ -238,7 +249,9 @@ def _local_stretch(
     def whole(state: Local, given: Any) -> tuple[Local, Any]:
         steps, _ = given
         clients, models = _scan(one, state.clients, given, shape.length)
-        state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
+        state, spoke, got = _exchanged(
+            stage, state._replace(clients=clients), key, steps[-1], shape
+        )
         return state, (models, spoke, got)
 
     state, (models, spoke, got) = jax.lax.scan(whole, state, split)

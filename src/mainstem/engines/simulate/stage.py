@@ -41,7 +41,7 @@ def meet(
     return Stage(
         algorithm,
         vectors,
-        jax.grad(vectors.loss),
+        vectors.gradient,
         stream.sample,
         stream.expected,
         stream.clients,
@@ -64,7 +64,7 @@ def occasion(key: Any, purpose: int, t: Any, k: Any) -> At:
 def arrive(stage: Stage, key: Any, resident: Any, pieces: Any, t: Any, k: Any) -> Sample:
     """The samples of the clients `k` at step t; `pieces` has their axis first."""
     at = occasion(key, random.STREAM, t, k)
-    return jax.vmap(lambda piece, at: stage.sample(resident, piece, at))(pieces, at)  # type: ignore[no-any-return]
+    return jax.vmap(lambda piece, at: stage.sample(resident, piece, at))(pieces, at)
 
 
 def face(stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, shared: bool) -> Any:
@@ -98,7 +98,10 @@ def _sampled_collective(stage: Stage, models: Any, seen: Any, key: Any, t: Any) 
     whom = (draws[1] % np.uint32(stage.clients)).astype(jnp.int32)
     on = jax.tree.map(lambda x: x[whom], seen)
     losses = jax.vmap(stage.problem.loss)(models[whose], on)
-    return {"collective": jnp.mean(losses), "collective_error": jnp.std(losses, ddof=1) / PAIRS**0.5}
+    return {
+        "collective": jnp.mean(losses),
+        "collective_error": jnp.std(losses, ddof=1) / PAIRS**0.5,
+    }
 
 
 def _measured(name: str, stage: Stage, models: Any, seen: Any, t: Any) -> jax.Array:
