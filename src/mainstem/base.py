@@ -78,6 +78,7 @@ class Problem(NamedTuple):
     curvature: float = 0.0  # the loss minus curvature |w|^2 / 2 is still convex
     form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
     together: Together | None = None  # the same for many samples, where that is faster
+    block: int | None = None  # how many samples at a time stay in a CPU's cache; None: any number
     spec: Spec = UNRECORDED
 
     @property

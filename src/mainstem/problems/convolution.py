@@ -1,6 +1,6 @@
 """A convolution as patches and a matrix product, forwards and backwards.
 
-On the CPU both directions are faster than XLA's own, in blocks that stay in the cache. On every
+On the CPU both directions are faster than XLA's own where the patches stay in the cache. On every
 device a kernel of its own for each client (the gradient of a client) would otherwise be a grouped
 convolution, which is slow; on accelerators the forward pass is left to XLA.
 """
@@ -10,26 +10,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-BLOCK = 64  # images whose patches stay in the cache
-
 
 @jax.custom_vjp
 def convolve(images: Any, kernel: Any) -> Any:
     """`images` [n, h, w, c] with `kernel` [3, 3, c, o], without padding: [n, h - 2, w - 2, o]."""
-    return jax.lax.platform_dependent(images, kernel, cpu=_in_blocks, default=_native)
+    return jax.lax.platform_dependent(images, kernel, cpu=_product, default=_native)
 
 
 def _native(images: Any, kernel: Any) -> Any:
     names = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(images, kernel, (1, 1), "VALID", dimension_numbers=names)
-
-
-def _in_blocks(images: Any, kernel: Any) -> Any:
-    count = len(images)
-    together = max(n for n in range(1, min(count, BLOCK) + 1) if count % n == 0)
-    blocks = images.reshape(-1, together, *images.shape[1:])
-    out = jax.lax.map(lambda block: _product(block, kernel), blocks)
-    return out.reshape(count, *out.shape[2:])
 
 
 def _product(images: Any, kernel: Any) -> Any:

@@ -31,11 +31,13 @@ def supervised(
     domain: Domain | None = None,
     form: Callable[[Sample], Form] | None = None,
     apply_many: Apply | None = None,
+    block: int | None = None,
 ) -> Problem:
     """A problem that scores `shape` features and pays `penalty`, plus ridge |params|^2 / 2.
 
     With `classes` the target is a label and the metric `correct`; without, it is a number and the
-    metric `squared_error`. `apply_many` scores many samples at once, where that is faster.
+    metric `squared_error`. `apply_many` scores many samples at once, where that is faster,
+    and on a CPU no more than `block` of them.
     """
     if domain is not None:
         checks.instance(owner, "domain", domain, Domain, "l2_ball(1)")
@@ -80,6 +82,7 @@ def supervised(
         curvature=curvature,
         form=form,
         together=None if apply_many is None else together,
+        block=block,
     )
 
 

@@ -12,7 +12,16 @@ import jax.numpy as jnp
 from mainstem import random
 from mainstem.base import Collected
 from mainstem.engines.simulate.plain import learnt, uploaded
-from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, occasion, written
+from mainstem.engines.simulate.stage import (
+    Row,
+    Stage,
+    arrive,
+    blockwise,
+    everyone,
+    face,
+    occasion,
+    written,
+)
 
 BATCH = 4096  # samples in one forward pass with shared weights
 
@@ -126,8 +135,11 @@ def _forward(
     ks = everyone(stage)
 
     def one(t: Any, piece: Any) -> Row:
-        samples = arrive(stage, key, resident, piece, t, ks)
-        seen, losses, metrics = face(stage, model, samples, key, t, ks, shared=True)
+        def some(piece: Any, k: Any) -> Any:
+            samples = arrive(stage, key, resident, piece, t, k)
+            return face(stage, model, samples, key, t, k, shared=True)
+
+        seen, losses, metrics = blockwise(stage, some, piece, ks)
         return written(stage, model[None], seen, losses, metrics, key, t)
 
     together = max(
@@ -149,19 +161,24 @@ def _gradients(
     stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, t: Any, k: Any, heard: Any
 ) -> tuple[Any, Row]:
     """What the server collects, as one batched gradient, and the row of these clients."""
-    clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
-    _, _, weights = uploaded(stage, clients, heard, key, t, k)
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
-    samples = arrive(stage, key, resident, jax.tree.map(lambda x: x[0], pieces), t, k)
 
-    def weighted(params: Any) -> Any:
-        seen, losses, metrics = face(stage, params, samples, key, t, k, shared=True)
-        return weights @ jnp.where(weights > 0, losses, 0), (seen, losses, metrics)
+    def some(piece: Any, k: Any, heard: Any) -> Any:
+        clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
+        _, _, weights = uploaded(stage, clients, heard, key, t, k)
+        samples = arrive(stage, key, resident, piece, t, k)
 
-    total, (seen, losses, metrics) = jax.grad(weighted, has_aux=True)(model)
-    collected = Collected(
-        total, jnp.sum(weights), jnp.sum(weights > 0, dtype=jnp.int32), stage.clients
-    )
+        def weighted(params: Any) -> Any:
+            seen, losses, metrics = face(stage, params, samples, key, t, k, shared=True)
+            return weights @ jnp.where(weights > 0, losses, 0), (seen, losses, metrics)
+
+        total, faced = jax.grad(weighted, has_aux=True)(model)
+        return total[None], weights, faced
+
+    head = jax.tree.map(lambda x: x[0], pieces)
+    totals, weights, (seen, losses, metrics) = blockwise(stage, some, head, k, heard)
+    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
+    collected = Collected(jnp.sum(totals, axis=0), jnp.sum(weights), spoke, stage.clients)
     row = written(stage, model[None], seen, losses, metrics, key, t)
     return collected, jax.tree.map(lambda x: x[None], row)
 
@@ -179,19 +196,24 @@ def _messages(
     """What the server collects, from the messages of the clients `k`."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
-    def seen(t: Any, piece: Any) -> Any:
-        samples = arrive(stage, key, resident, piece, t, k)
-        return face(stage, model, samples, key, t, k, shared=True)[0]
+    def some(pieces: Any, k: Any, heard: Any) -> Any:
+        def seen(t: Any, piece: Any) -> Any:
+            samples = arrive(stage, key, resident, piece, t, k)
+            return face(stage, model, samples, key, t, k, shared=True)[0]
 
-    def one(clients: Any, given: Any) -> tuple[Any, None]:
-        t, piece = given
-        return learnt(stage, clients, seen(t, piece), key, t, k), None
+        def one(clients: Any, given: Any) -> tuple[Any, None]:
+            t, piece = given
+            return learnt(stage, clients, seen(t, piece), key, t, k), None
 
-    head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
-    clients = _first_learnt(stage, broadcast, seen(steps[0], head), key, steps[0], k)
-    if len(steps) > 1:
-        clients, _ = jax.lax.scan(one, clients, (steps[1:], rest))
-    _, bodies, weights = uploaded(stage, clients, heard, key, steps[-1], k)
+        pieces = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)  # steps first
+        head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
+        clients = _first_learnt(stage, broadcast, seen(steps[0], head), key, steps[0], k)
+        if len(steps) > 1:
+            clients, _ = jax.lax.scan(one, clients, (steps[1:], rest))
+        return uploaded(stage, clients, heard, key, steps[-1], k)[1:]
+
+    by_client = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)
+    bodies, weights = blockwise(stage, some, by_client, k, heard)
     return stage.algorithm.collect.gather(bodies, weights, stage.clients)
 
 

@@ -31,6 +31,7 @@ class Stage(NamedTuple):
     clients: int
     measure: tuple[str, ...]
     spread: Spread
+    block: int | None  # clients at a time; None: all at once
 
 
 def meet(
@@ -47,7 +48,24 @@ def meet(
         stream.clients,
         measure,
         spread,
+        problem.block if jax.default_backend() == "cpu" else None,
     )
+
+
+def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of arrays with the clients' axis first, so many clients at a time that they fit
+    into the cache; what it returns is joined along the first axis."""
+    count, size = len(jax.tree.leaves(arrays)[0]), stage.block
+    if size is None or count <= size:
+        return function(*arrays)
+    whole = count // size * size
+    blocks = jax.tree.map(lambda x: x[:whole].reshape(-1, size, *x.shape[1:]), arrays)
+    joined = jax.lax.map(lambda block: function(*block), blocks)
+    joined = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
+    if whole == count:
+        return joined
+    rest = function(*jax.tree.map(lambda x: x[whole:], arrays))
+    return jax.tree.map(lambda x, y: jnp.concatenate([x, y]), joined, rest)
 
 
 def everyone(stage: Stage) -> jax.Array:
