@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from mainstem.random import Key
 from mainstem.spec import UNRECORDED, Spec
@@ -112,9 +111,19 @@ class Flat(NamedTuple):
 def flat(problem: Problem) -> Flat:
     """`problem` with its parameters as one vector, in the dtype in force."""
     shapes = jax.eval_shape(problem.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
-    dtype = jnp.result_type(float)
-    like = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, dtype), shapes)
-    _, unravel = ravel_pytree(like)
+    leaves, tree = jax.tree.flatten(shapes)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+
+    def unravel(params: Params) -> Any:
+        parts = [
+            params[end - leaf.size : end].reshape(leaf.shape)
+            for leaf, end in zip(leaves, ends, strict=True)
+        ]
+        return jax.tree.unflatten(tree, parts)
+
+    def ravel(nested: Any) -> Params:
+        dtype = jnp.result_type(float)
+        return jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(nested)])
 
     def together(params: Params, samples: Sample, at: At) -> Any:
         if problem.together is not None:
@@ -122,11 +131,10 @@ def flat(problem: Problem) -> Flat:
         return jax.vmap(vectors.face, in_axes=(None, 0, 0))(params, samples, at)
 
     def gradient(params: Params, seen: Any) -> Params:
-        nested = jax.grad(problem.loss)(unravel(params), seen)
-        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(nested)])
+        return ravel(jax.grad(problem.loss)(unravel(params), seen))
 
     vectors = Flat(
-        init=lambda key: ravel_pytree(problem.init(key))[0].astype(dtype),
+        init=lambda key: ravel(problem.init(key)),
         unravel=unravel,
         decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
         reveal=problem.reveal,

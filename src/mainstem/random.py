@@ -6,6 +6,7 @@ also a valid raw key for `jax.random`, whose generators are slower and can be us
 not matter.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -48,10 +49,16 @@ def fold(key: Any, *words: Any) -> Key:
 
     For one key, different words never give the same key; nor do the roots of 32-bit seeds.
     """
-    first, second = jnp.asarray(key[0], jnp.uint32), jnp.asarray(key[1], jnp.uint32)
+    folded = jnp.asarray(key, jnp.uint32)
     for word in words:
-        before, first = first, mix((first ^ jnp.asarray(word).astype(jnp.uint32)) + _GOLDEN)
-        second = mix((second + before * _GOLDEN) ^ ((first << 15) | (first >> 17)))
+        folded = _folded(folded, jnp.asarray(word).astype(jnp.uint32))
+    return folded
+
+
+@functools.partial(jax.jit, inline=True)  # traced once, however often it is used
+def _folded(key: Key, word: jax.Array) -> Key:
+    first = mix((key[0] ^ word) + _GOLDEN)
+    second = mix(key[1] ^ ((first << 15) | (first >> 17)))
     return jnp.stack([first, second])
 
 

@@ -12,7 +12,7 @@ from mainstem.base import Algorithm, Stream, flat
 from mainstem.engines.simulate import program
 from tests.contract.worlds import World, world_for
 
-STEPS, CLIENTS = 17, 6
+STEPS, CLIENTS = 18, 6
 Build = Callable[[], Algorithm]
 
 

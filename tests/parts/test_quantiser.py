@@ -36,6 +36,17 @@ def compiled(levels, size, blocks):
     return jax.jit(run)
 
 
+@functools.cache
+def many(levels, size, blocks):
+    """(body, words) -> what arrives, for each word folded into a key."""
+    codec = quantiser(levels, blocks)
+
+    def run(body, word):
+        return codec.decode(codec.encode(body, random.fold(random.root(5), word)), size)
+
+    return jax.jit(jax.vmap(run, (None, 0)))
+
+
 def block_norms(v, blocks):
     cuts = np.cumsum(block_sizes(len(v), blocks))[:-1]
     norms = [np.linalg.norm(part) for part in np.split(v, cuts)]
@@ -85,10 +96,8 @@ def test_unbiased_and_within_its_variance(levels, size, blocks, even):
     norms = block_norms(v, blocks)
     fraction = np.modf(levels * np.abs(v) / norms)[0]
     variance = (norms / levels) ** 2 * fraction * (1 - fraction)
-    codec, key = quantiser(levels, blocks), random.root(5)
     with jax.enable_x64(True):
-        run = jax.jit(jax.vmap(lambda i: codec.decode(codec.encode(v, random.fold(key, i)), size)))
-        out = np.asarray(run(np.arange(draws)))
+        out = np.asarray(many(levels, size, blocks)(v, np.arange(draws)))
     error = np.abs(out.mean(axis=0) - v)
     assert np.all(error <= 5 * np.sqrt(variance / draws) + 2e-6 * norms)
     total = np.mean(np.sum((out - v) ** 2, axis=1))

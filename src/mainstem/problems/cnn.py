@@ -9,7 +9,7 @@ from optax import losses
 
 from mainstem import check, random
 from mainstem.base import Problem
-from mainstem.problems.convolution import convolve, pool
+from mainstem.problems.convolution import convolve_and_pool
 from mainstem.problems.mlp import dense
 from mainstem.problems.supervised import supervised
 from mainstem.random import Key
@@ -39,7 +39,7 @@ def cnn(side: int = 28, classes: int = 10) -> Problem:
     def apply(params: Any, images: Any) -> Any:
         x = jnp.reshape(images, (-1, side, side, 1))
         for layer in (params["first"], params["second"]):  # pooling first: a quarter of the work
-            x = jax.nn.relu(pool(convolve(x, layer["weights"])) + layer["bias"])
+            x = jax.nn.relu(convolve_and_pool(x, layer["weights"]) + layer["bias"])
         return x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
 
     return supervised(

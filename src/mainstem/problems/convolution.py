@@ -60,9 +60,13 @@ def _backward(kept: Any, slope: Any) -> Any:
 convolve.defvjp(_forward, _backward)
 
 
-def pool(images: Any) -> Any:
-    """The largest of each 2 x 2 window; an odd last row or column is left out."""
-    rows, columns = images.shape[1] // 2 * 2, images.shape[2] // 2 * 2
-    even = images[:, :rows, :columns]
+def convolve_and_pool(images: Any, kernel: Any) -> Any:
+    """The convolution, then the largest of each 2 x 2 window of it.
+
+    An odd last row or column of the convolution fills no window, so it is not computed.
+    """
+    rim = kernel.shape[0] - 1
+    rows, columns = ((side - rim) // 2 * 2 + rim for side in images.shape[1:3])
+    even = convolve(images[:, :rows, :columns], kernel)
     tall = jnp.maximum(even[:, 0::2], even[:, 1::2])
     return jnp.maximum(tall[:, :, 0::2], tall[:, :, 1::2])

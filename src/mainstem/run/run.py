@@ -152,10 +152,7 @@ class Run:
     def _unravelled(self, vector: np.ndarray) -> Any:
         if self.problem is None or len(self.summary.seeds) > 1:
             return np.asarray(vector)
-        import jax
-
-        with jax.enable_x64(self.summary.dtype == "float64"):
-            return jax.tree.map(np.asarray, flat(self.problem).unravel(jax.numpy.asarray(vector)))
+        return flat(self.problem).unravel(np.asarray(vector))
 
     def regret(
         self,
