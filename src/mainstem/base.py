@@ -91,7 +91,7 @@ class Flat(NamedTuple):
     """A problem in flat vectors."""
 
     init: Callable[[Key], Params]
-    unravel: Callable[[Params], Any]
+    unravel: Callable[[Any], Any]
     decide: Callable[[Params, Any, At], Any]
     reveal: Callable[[Any, Sample], Any]
     loss: Callable[[Params, Any], Any]
@@ -114,7 +114,7 @@ def flat(problem: Problem) -> Flat:
     leaves, tree = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])
 
-    def unravel(params: Params) -> Any:
+    def unravel(params: Any) -> Any:
         parts = [
             params[end - leaf.size : end].reshape(leaf.shape)
             for leaf, end in zip(leaves, ends, strict=True)

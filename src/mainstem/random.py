@@ -16,9 +16,8 @@ import numpy as np
 
 Key = jax.Array  # uint32[2]
 
-INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE = range(
-    1, 9
-)  # the purposes of a draw
+# The purposes of a draw.
+INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE = range(1, 9)
 
 _GOLDEN = np.uint32(0x9E3779B9)
 
@@ -58,7 +57,7 @@ def fold(key: Any, *words: Any) -> Key:
 @functools.partial(jax.jit, inline=True)  # traced once, however often it is used
 def _folded(key: Key, word: jax.Array) -> Key:
     first = mix((key[0] ^ word) + _GOLDEN)
-    second = mix(key[1] ^ ((first << 15) | (first >> 17)))
+    second = mix((key[1] + key[0] * _GOLDEN) ^ ((first << 15) | (first >> 17)))
     return jnp.stack([first, second])
 
 
