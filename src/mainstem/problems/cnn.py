@@ -50,7 +50,7 @@ def cnn(side: int = 28, classes: int = 10) -> Problem:
         shape=(side, side),
         classes=classes,
         apply_many=apply,
-        block=50,
+        block=10,
     )
 
 
