@@ -180,9 +180,8 @@ class Stream(NamedTuple):
     chunk: Callable[[int, int, int], Any]  # (seed, first, last) -> leaves [steps, clients, ...]
     sample: Callable[[Any, Any, At], Sample]  # (resident, the piece of this step and client, at)
     rows: Callable[[], Sample | None]  # the distinct samples, where a piece is an index into them
-    expected: Callable[[Any, Any], Form] | None = (
-        None  # (t, k) -> the expected loss, if it is known
-    )
+    expected: Callable[[Any, Any], Form] | None = None  # (t, k) -> the expected loss, if known
+    targets: Callable[[], np.ndarray] | None = None  # all that is hidden, if it can be looked at
     spec: Spec = UNRECORDED
 
 

@@ -194,3 +194,11 @@ def test_wrong_devices_and_checkpoints_are_refused():
     _refused("devices must name at least one device", devices=[])
     _refused("checkpoint must be at least 0", checkpoint=-1)
     _refused("network must be a network such as", network=3)
+
+
+def test_a_wrong_label_late_in_a_file_is_found_before_the_run(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{'ab'[n % 2]},0.5,{7 if n == 31 else n % 3}" for n in range(40)]
+    path.write_text("who,x,label\n" + "\n".join(lines) + "\n")
+    stream = ms.streams.csv(str(path), target="label", key="who", classes=True)
+    _refused("wants labels 0 to 2, row 31 has 7", problem=ms.problems.softmax(1, 3), stream=stream)

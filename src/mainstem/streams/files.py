@@ -24,6 +24,7 @@ class Spool(NamedTuple):
 
     features: np.ndarray  # float32 [rows, F], memory-mapped
     target: np.ndarray
+    in_order: np.ndarray  # the target as the file has it
     begins: np.ndarray  # each client's first row
     lengths: np.ndarray
     names: list[str]
@@ -115,7 +116,15 @@ def _stream(
         return Sample(*piece)
 
     weakref.finalize(chunk, folder.cleanup)
-    return Stream(len(spool.names), steps, (), chunk, sample, rows=lambda: None)
+    return Stream(
+        len(spool.names),
+        steps,
+        (),
+        chunk,
+        sample,
+        rows=lambda: None,
+        targets=lambda: spool.in_order,
+    )
 
 
 def _spool(
@@ -142,7 +151,8 @@ def _spool(
     lengths = np.array([counts[name] for name in clients])
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     shown = _mapped(folder / "features", (int(lengths.sum()), len(columns)), np.float32)
-    hidden = _mapped(folder / "target", (int(lengths.sum()),), np.int32 if classes else np.float32)
+    kind = np.int32 if classes else np.float32
+    hidden, ordered = (_mapped(folder / f, shown.shape[:1], kind) for f in ("target", "in_order"))
     following, row = begins.copy(), 0
     for batch in read():
         owners = np.searchsorted(clients, _keys(owner, batch, key, row))
@@ -154,9 +164,10 @@ def _spool(
             following[client] += size
         for position, name in enumerate(columns):
             shown[place, position] = _numbers(owner, batch, name, row, owners, clients)
-        hidden[place] = _numbers(owner, batch, target, row, owners, clients, whole=classes)
+        values = _numbers(owner, batch, target, row, owners, clients, whole=classes)
+        hidden[place] = ordered[row : row + len(owners)] = values
         row += len(owners)
-    return Spool(shown, hidden, begins, lengths, clients)
+    return Spool(shown, hidden, ordered, begins, lengths, clients)
 
 
 def _mapped(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -51,11 +51,10 @@ def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
 
 
 def _fits(problem: Problem, stream: Stream) -> None:
-    """Check the samples: all rows of a dataset, otherwise those of the first step."""
-    rows = stream.rows()
-    if rows is None:
-        rows = _first_samples(stream)
-    problem.check(*jax.tree.map(np.asarray, (rows.shown, rows.hidden)))
+    """Check the samples: all rows of a dataset, all targets of a file, else those of step 1."""
+    rows = stream.rows() or _first_samples(stream)
+    hidden = rows.hidden if stream.targets is None else stream.targets()
+    problem.check(*jax.tree.map(np.asarray, (rows.shown, hidden)))
 
 
 def _first_samples(stream: Stream) -> Sample:
