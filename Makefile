@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test check test-slow bench format clean
+.PHONY: demo test check test-slow bench figures format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -22,12 +22,15 @@ test-slow: .venv/test
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
+figures: .venv/lab # those of the README
+	$(BIN)/mainstem demo --folder docs/images
+
 format: .venv/test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv demo runs
+	rm -rf .venv demo
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
 .venv/lab .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt

@@ -53,7 +53,7 @@ class Domain(NamedTuple):
     """A closed convex set of models."""
 
     name: str
-    project: Callable[[Any], Any]  # the nearest point
+    project: Callable[[Any], Any]  # the nearest point (for a p-norm ball, in its map's divergence)
     support: Callable[[Any], Any] | None  # g -> max over the set of <g, u>; None: unbounded
     bounds: tuple[float, float] | None = None  # of a box
     spec: Spec = UNRECORDED
@@ -104,7 +104,7 @@ class Flat(NamedTuple):
     def face(self, params: Params, sample: Sample, at: At) -> Any:
         """One client decides: what it has seen, its loss, its metrics."""
         decision = self.decide(params, sample.shown, at)
-        seen = self.reveal(decision, sample)
+        seen = jax.lax.stop_gradient(self.reveal(decision, sample))  # what is learnt from is given
         return seen, self.loss(params, seen), self.metrics(decision, sample)
 
 
@@ -268,7 +268,8 @@ class Traits(NamedTuple):
 
     decides_with_broadcast: bool = False  # `model` is the last broadcast
     forgets_unheard: bool = False  # after `download` a client is a function of the broadcast alone
-    sends_gradient_at_broadcast: bool = False  # one step a round, the body is its gradient
+    # One step a round: the body is its gradient, and the weight does not depend on what was learnt.
+    sends_gradient_at_broadcast: bool = False
 
 
 class Algorithm(NamedTuple):

@@ -12,7 +12,9 @@ from mainstem.errors import BadParameter
 
 def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
     """The error for `owner`'s parameter `name`: raise what this returns."""
-    return BadParameter(f"{owner}: {name} must {wanted}, got {got!r}", name)
+    shown = " ".join(repr(got).split())
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return BadParameter(f"{owner}: {name} must {wanted}, got {shown}", name)
 
 
 def integer(owner: str, name: str, value: Any, least: int, most: int | None = None) -> int:

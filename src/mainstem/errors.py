@@ -25,5 +25,9 @@ class BrokenRun(MainstemError, RuntimeError):
     """A run folder that is corrupted, half-written or of another experiment."""
 
 
+class FinishedRun(BrokenRun):
+    """A run folder that holds just this experiment, finished."""
+
+
 class DataUnavailable(MainstemError, RuntimeError):
     """A dataset that could not be fetched, or whose content is not what it should be."""

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from mainstem import algorithms, experiment, parts, problems, streams
-from mainstem.base import Algorithm
 from mainstem.engines.simulate import simulate
-from mainstem.errors import BadSpec
+from mainstem.errors import BadSpec, FinishedRun
 from mainstem.report import figures
-from mainstem.run import Run, compare, load
+from mainstem.run import compare, load
 from mainstem.theory import plan
 
 Rows = list[dict[str, Any]]
@@ -24,31 +23,15 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     runs = []
     for name, algorithm in zip(names, asked.algorithms, strict=True):
         place = folder / name.replace(" ", "-")
-        if (place / "run.json").exists():
-            runs.append(_finished(place, algorithm, asked))
-        else:
-            runs.append(
-                simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
-            )
+        try:
+            run = simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
+        except FinishedRun:
+            run = load(place)
+        runs.append(run)
     figure, rows = compare(runs)
     for row, name in zip(rows, names, strict=True):
         row["folder"] = str(folder / name.replace(" ", "-"))
     return rows, _drawn(figure, folder / "comparison.png")
-
-
-def _finished(place: Path, algorithm: Algorithm, asked: experiment.Experiment) -> Run:
-    """The run of an earlier call, if it is of the same experiment."""
-    from mainstem.errors import BrokenRun
-    from mainstem.spec import plain
-
-    found = load(place)
-    same = found.spec["algorithm"] == [plain(algorithm)] and found.spec["problem"] == plain(
-        asked.problem
-    )
-    same = same and found.spec["stream"] == plain(asked.stream)
-    if not same or found.summary.steps != asked.settings["steps"]:
-        raise BrokenRun(f"{place}: holds another experiment: choose another --folder")
-    return found
 
 
 def run_demo(folder: Path) -> tuple[Rows, Path]:

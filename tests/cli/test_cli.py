@@ -92,9 +92,15 @@ def test_run_saves_compares_and_reuses(tmp_path, file):
     again = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20")
     assert again.returncode == 0
     assert "fedomd" in again.stdout
-    other = mainstem(tmp_path, "run", "digits.toml")
-    assert other.returncode == 1
-    assert "holds another experiment" in other.stderr
+    for change in ("simulate.steps=30", "simulate.seed=5", "simulate.dtype=float64"):
+        words = ("--set", "simulate.steps=20", "--set", change)
+        other = mainstem(tmp_path, "run", "digits.toml", *words)
+        assert other.returncode == 1
+        assert "holds another experiment" in other.stderr
+    (tmp_path / "file").write_text("")
+    blocked = mainstem(tmp_path, "run", "digits.toml", "--folder", "file/inside")
+    assert blocked.returncode == 1
+    assert blocked.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -100,3 +100,22 @@ def test_a_corrupted_checkpoint_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ms.MainstemError, match=r"checkpoint\.npz cannot be read"):
         killed.run(tmp_path / "run")
+
+
+def test_a_folder_is_for_one_process_at_a_time(tmp_path):
+    process = _start(tmp_path / "run")
+    _wait_for_parts(process, tmp_path / "run", 1)
+    with pytest.raises(ms.MainstemError, match="another process is running it"):
+        killed.run(tmp_path / "run")
+    process.kill()
+    process.wait()
+
+
+def test_a_missing_part_of_the_trace_is_noticed_before_the_run_goes_on(tmp_path):
+    process = _start(tmp_path / "run")
+    _wait_for_parts(process, tmp_path / "run", 3)
+    process.kill()
+    process.wait()
+    (tmp_path / "run" / "trace" / "000001.parquet").unlink()
+    with pytest.raises(ms.MainstemError, match="part 1 of the trace is missing"):
+        killed.run(tmp_path / "run")

@@ -173,6 +173,9 @@ def test_linear_losses_without_bounds_have_no_best_model():
     assert "l2 ball" in run.regret(radius=2.0).statement  # the stated ball
     with pytest.raises(ms.MainstemError, match="no best model"):
         run.regret("all")
+    with pytest.raises(ms.MainstemError, match="at must name at least one step"):
+        run.regret([])
+    assert float(run.regret(5, radius=2.0)) == float(run.regret([5], radius=2.0))
 
 
 def test_fedomd_experiment_grows_with_tau_and_falling_participation():
@@ -229,3 +232,18 @@ def test_constants_of_a_problem_serve_both_precisions():
     single = ms.simulate(ms.fedogd(0.1), problem, stream, steps=10)
     double = ms.simulate(ms.fedogd(0.1), problem, stream, steps=10, dtype="float64")
     assert float(single.regret()) == pytest.approx(float(double.regret()), abs=1e-4)
+
+
+def test_prefixes_together_equal_prefixes_one_by_one_on_every_domain():
+    world = losses(T, K, D)
+    for mirror in (
+        parts.euclidean(parts.l2_ball(0.4)),
+        parts.euclidean(parts.l1_ball(0.4)),
+        parts.p_norm(1.5, parts.p_ball(1.5, 0.4)),
+    ):
+        run = ms.simulate(
+            ms.fedomd(0.1, mirror=mirror), world.problem(), world.stream, steps=T, dtype="float64"
+        )
+        together = run.regret([10, 30]).values
+        alone = [float(run.regret([10])), float(run.regret([30]))]
+        assert np.allclose(together, alone, rtol=0, atol=1e-6)

@@ -74,6 +74,8 @@ def ofediq(
     chance = check.rates("ofediq", "rate", rate)
     period = check.integer("ofediq", "period", period, least=1)
     blocks = check.integer("ofediq", "blocks", blocks, least=1)
+    if levels is None and blocks != 1:
+        raise check.refuse("ofediq", "blocks", "be left out where levels is", blocks)
     collect = check.instance("ofediq", "collect", collect or total(), Collect, "median()")
 
     def start(params: Params, clients: int) -> tuple[Params, Callable[[Any], Client]]:

@@ -32,6 +32,10 @@ def main() -> None:
     except MainstemError as error:
         print(f"mainstem: {error}", file=sys.stderr)
         sys.exit(1)
+    except OSError as error:
+        where = error.filename or "the folder"
+        print(f"mainstem: {where}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             print("mainstem: interrupted; the same command resumes `mainstem run`", file=sys.stderr)

@@ -37,11 +37,17 @@ def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
 
 @app.command("get")
-def get(name: str) -> None:
+def get(
+    name: str, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """Fetch a dataset from its public source, verify it, and keep it.
 
     Example: mainstem data get elec2
     """
     from mainstem import datasets
 
-    print(datasets.get(name))
+    folder = str(datasets.get(name))
+    if json:
+        show.as_json({"name": name, "folder": folder})
+    else:
+        print(folder)

@@ -1,4 +1,4 @@
-"""`mainstem demo`: several algorithms on real digits, in about a minute."""
+"""`mainstem demo`: several algorithms on real digits, in about half a minute."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from mainstem.cli import show
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the figure and the table go.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("demo"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """FedOGD, OFedAvg, OFedIQ, FedOMD and FedSEA on handwritten digits dealt to 1,000 clients.

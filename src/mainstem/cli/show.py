@@ -1,6 +1,7 @@
 """Tables for people, JSON for machines."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,8 +9,17 @@ from typing import Any
 
 def as_json(content: Any) -> None:
     """Print `content` as JSON, and nothing else."""
-    json.dump(content, sys.stdout, indent=1)
+    json.dump(_finite(content), sys.stdout, indent=1, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def _finite(content: Any) -> Any:
+    """What JSON can say: a number that is not finite becomes null."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:

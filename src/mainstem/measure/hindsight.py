@@ -67,7 +67,9 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
     """From the sums of the quadratic forms."""
     totals = list(_form_sums(question, prefixes))
     matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
-    if matrices.ndim == 1 and len(prefixes) > 1:
+    name = question.domain.spec.name
+    projects = name != "p_ball" and (matrices.all() or name in ("simplex", "everything"))
+    if matrices.ndim == 1 and len(prefixes) > 1 and projects:
         return _isotropic(question, matrices, vectors, constants)
     return _solved(
         [

@@ -1,5 +1,6 @@
 """Regret: what was lost against the best fixed model in hindsight, with the proof of that best."""
 
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -94,6 +95,10 @@ def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool) -> st
             'regret: the clients have models of their own: simulate(..., measure=["collective"])'
         )
     check.one_of("regret", "kind", kind, list(KINDS))
+    if kind == "global" and not shared:
+        raise MainstemError(
+            "regret: there is no global model, the clients have models of their own"
+        )
     if KINDS[kind] not in trace:
         raise MainstemError(f'regret: {kind} was not recorded: simulate(..., measure=["{kind}"])')
     return kind
@@ -105,4 +110,7 @@ def _prefixes(at: Sequence[int] | str | None, steps: int) -> list[int]:
     if isinstance(at, str):
         check.one_of("regret", "at", at, ["all"])
         return list(range(1, steps + 1))
-    return sorted(check.integer("regret", "at", t, least=1, most=steps) for t in at)
+    asked = [at] if isinstance(at, numbers.Integral) else list(at)
+    if not asked:
+        raise check.refuse("regret", "at", "name at least one step", at)
+    return sorted(check.integer("regret", "at", t, least=1, most=steps) for t in asked)

@@ -76,7 +76,10 @@ def variance_factor(size: int, levels: int, blocks: int) -> float:
 
 def _norms(vector: Params, blocks: int) -> Params:
     """The norm of each block: the first D mod b blocks are one entry longer than the others."""
-    squares = [part**2 @ jnp.ones(part.shape[1], part.dtype) for part in _blocks(vector, blocks)]
+    squares = [
+        jnp.matmul(part**2, jnp.ones(part.shape[1], part.dtype), precision="highest")
+        for part in _blocks(vector, blocks)
+    ]
     return jnp.sqrt(jnp.concatenate(squares))  # a product with ones: the faster sum on the CPU
 
 

@@ -4,6 +4,7 @@ Every file is written beside its place, synced and moved there, so that a kill a
 either the old state or the new one. A finished run carries the checksums of its files.
 """
 
+import fcntl
 import hashlib
 import io
 import json
@@ -15,12 +16,12 @@ import tomllib
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tomli_w
 
-from mainstem.errors import BrokenRun
+from mainstem.errors import BrokenRun, FinishedRun
 from mainstem.run import trace
 
 FORMAT = 1
@@ -67,17 +68,30 @@ def claim(path: Path, spec: Mapping[str, Any]) -> None:
 
     Refused if another experiment lies there, or this one is already finished.
     """
-    if (path / "run.json").exists():
-        raise BrokenRun(f"{path}: holds a finished run: load it, or choose another folder")
+    trace.pyarrow()  # better missed now than after the computing
     wanted = tomli_w.dumps(spec)
     if (path / "spec.toml").exists():
         if (path / "spec.toml").read_text() != wanted:
             raise BrokenRun(f"{path}: holds another experiment: choose another folder")
-    elif path.exists() and any(path.iterdir()):
+        if (path / "run.json").exists():
+            raise FinishedRun(f"{path}: holds a finished run: load it, or choose another folder")
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BrokenRun(f"{path}: is not empty and holds no run: choose another folder")
-    (path / "trace").mkdir(parents=True, exist_ok=True)
-    write(path / "environment.json", json.dumps(environment(), indent=1).encode())
+    path.mkdir(parents=True, exist_ok=True)
     write(path / "spec.toml", wanted.encode())
+    write(path / "environment.json", json.dumps(environment(), indent=1).encode())
+    (path / "trace").mkdir(exist_ok=True)
+
+
+def lock(path: Path) -> BinaryIO:
+    """Keep the folder for this process until what is returned is closed."""
+    file = (path / "lock").open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise BrokenRun(f"{path}: another process is running it: wait, or end that one") from None
+    return file
 
 
 def add_part(
@@ -108,7 +122,11 @@ def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
         return None
     content = _read_arrays(found)
     state = {k.removeprefix("state/"): v for k, v in content.items() if k.startswith("state/")}
-    return int(content["step"]), int(content["parts"]), state
+    parts = int(content["parts"])
+    for number in range(parts):
+        if not _part(path, number).exists():
+            raise BrokenRun(f"{path}: part {number} of the trace is missing: start a new folder")
+    return int(content["step"]), parts, state
 
 
 def finish(
@@ -121,7 +139,8 @@ def finish(
     content = {"format": FORMAT, **summary, "sha256": seals}
     write(path / "run.json", json.dumps(content, indent=1).encode())
     shutil.rmtree(path / "trace")
-    (path / "checkpoint.npz").unlink(missing_ok=True)
+    for name in ("checkpoint.npz", "lock"):
+        (path / name).unlink(missing_ok=True)
 
 
 def _join(path: Path, parts: int) -> None:

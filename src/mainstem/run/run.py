@@ -1,6 +1,7 @@
 """A run: what happened, how much was sent, and what it was worth."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,18 @@ class Summary(NamedTuple):
     downlink_bytes: int
 
 
+CURVES = (
+    "accuracy",
+    "consensus",
+    "downlink_bits",
+    "downlink_bytes",
+    "loss",
+    "mse",
+    "uplink_bits",
+    "uplink_bytes",
+)
+
+
 class Run:
     """What `simulate` returns and `load` reads. Curves are [steps], or [seeds, steps] if there are several."""
 
@@ -39,9 +52,9 @@ class Run:
         summary: Summary,
         trace: Mapping[str, np.ndarray],
         model: Mapping[str, np.ndarray],
-        algorithm: Algorithm,
+        algorithm: Algorithm | None,
         problem: Problem | None,
-        stream: Stream | None,
+        stream_of: Callable[[], Stream | None],
         domain: Domain | None,
     ):
         self.spec = spec
@@ -50,8 +63,13 @@ class Run:
         self._model = model
         self.algorithm = algorithm
         self.problem = problem
-        self.stream = stream
+        self._stream_of = stream_of
         self.domain = domain
+
+    @functools.cached_property
+    def stream(self) -> Stream | None:
+        """What arrived; of a loaded run it is rebuilt when it is first asked for."""
+        return self._stream_of()
 
     def __repr__(self) -> str:
         size = self.summary
@@ -174,6 +192,10 @@ class Run:
         source = self.stream if stream is None else stream
         if self.problem is None or source is None or self.domain is None:
             raise BadData("regret: the run's data is not on this machine: give regret(stream=...)")
+        if source.clients != self.summary.clients:
+            raise BadData(
+                f"regret: the run had {self.summary.clients} clients, not {source.clients}"
+            )
         return regret_of(
             self.trace,
             self.problem,
@@ -198,7 +220,7 @@ class Run:
         return figures.curves({self.name: np.atleast_2d(self._curve(curve))}, curve)
 
     def _curve(self, name: str) -> np.ndarray:
-        return np.asarray(getattr(self, name) if hasattr(type(self), name) else self.column(name))
+        return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:
         """Write the run into a new folder: spec, environment, trace, model."""
@@ -218,7 +240,7 @@ def load(path: str | Path) -> Run:
 
 
 def _rebuilt(spec: dict[str, Any]) -> Any:
-    """(algorithm, problem, stream, domain), each None if it came from the user's own code."""
+    """(algorithm, problem, stream_of, domain), each None if it came from the user's own code."""
     from mainstem import algorithms, problems, streams
 
     def attempt(module: Any, table: Any) -> Any:
@@ -229,12 +251,12 @@ def _rebuilt(spec: dict[str, Any]) -> Any:
 
     algorithm = attempt(algorithms, spec["algorithm"][0])
     problem = attempt(problems, spec["problem"])
-    stream = attempt(streams, spec["stream"])
     domain = None
     if problem is not None:
         bounded = problem.domain.support is not None
-        domain = problem.domain if bounded or algorithm is None else algorithm.domain
-    return algorithm, problem, stream, domain
+        if bounded or algorithm is not None:
+            domain = problem.domain if bounded else algorithm.domain
+    return algorithm, problem, lambda: attempt(streams, spec["stream"]), domain
 
 
 def compare(runs: Sequence[Run], curve: str | None = None) -> Any:

@@ -19,22 +19,6 @@ def pyarrow() -> Any:
     return pa
 
 
-class Memory(Mapping[str, np.ndarray]):
-    """Columns [seeds, steps] held in memory."""
-
-    def __init__(self, columns: dict[str, np.ndarray]):
-        self._columns = columns
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
 class File(Mapping[str, np.ndarray]):
     """Columns [seeds, steps] read from a Parquet file when they are asked for."""
 

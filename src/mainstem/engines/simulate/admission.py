@@ -97,6 +97,8 @@ def _measures(
         pairs = stream.clients * (1 if problem.form else stream.clients)
         cheap = problem.convex and pairs * problem.size <= CHEAP
         return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
+    if isinstance(measure, str) or not isinstance(measure, Sequence):
+        raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
     for name in measure:
         check.one_of("simulate", "measure", name, MEASURES)
         if name in ("expected", "virtual") and stream.expected is None:

@@ -1,4 +1,4 @@
-"""Clients spread over devices and hosts: the same program on one CPU, eight GPUs, or several machines."""
+"""Clients spread over devices: the same program on one CPU, one GPU or eight."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -48,6 +48,10 @@ def layout(devices: int | Sequence[Any] | None, clients: int) -> Layout:
     """Clients over `devices` (a number of them, or a list); None: the default device alone."""
     if devices is None:
         return Layout(None)
+    if not isinstance(devices, int | Sequence) or isinstance(devices, str):
+        raise check.refuse(
+            "simulate", "devices", "be a number of devices or a list of them", devices
+        )
     if isinstance(devices, int):
         check.integer("simulate", "devices", devices, least=1, most=jax.device_count())
         devices = jax.devices()[:devices]

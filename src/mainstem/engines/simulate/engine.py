@@ -1,5 +1,7 @@
 """`simulate`: an algorithm on a stream, compiled, on one machine or many."""
 
+import contextlib
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,14 +70,17 @@ def simulate(
     with jax.enable_x64(dtype == "float64"):
         measured = admit(algorithm, problem, stream, steps, measure)
     check.at_least("simulate", "checkpoint", checkpoint, 0)
-    asked = check.instance("simulate", "network", network or links(), Network, "network(up=1)")
+    wanted = links() if network is None else network
+    asked = check.instance("simulate", "network", wanted, Network, "network(up=1)")
     wires = fitted(asked, stream.clients, steps)
     job = Job(algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured)
     path = None if folder is None else Path(folder)
     if path is not None:
         folders.claim(path, job.spec)
-    book = Book(path, job.seeds, checkpoint)
-    with jax.enable_x64(dtype == "float64"):
+    with (
+        contextlib.closing(Book(path, job.seeds, checkpoint)) as book,
+        jax.enable_x64(dtype == "float64"),
+    ):
         spread = layout(devices, stream.clients)
         compiled = _compiled(job, spread, plain or debug)
         if debug:
@@ -83,7 +88,7 @@ def simulate(
         else:
             state = _driven(job, compiled, spread, book, chunk, progress, plain)
         server, clients = jax.device_get(compiled.models(state))
-    return _closed(job, book, server, clients)
+        return _closed(job, book, server, clients)
 
 
 class Job(NamedTuple):
@@ -134,7 +139,9 @@ class Job(NamedTuple):
 def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:
     if seeds is None:
         return [check.integer("simulate", "seed", seed, least=0, most=2**63 - 1)]
-    if isinstance(seeds, int):
+    if not isinstance(seeds, numbers.Integral | Sequence) or isinstance(seeds, str):
+        raise check.refuse("simulate", "seeds", "be a number of seeds or a list of them", seeds)
+    if isinstance(seeds, numbers.Integral):
         first = check.integer("simulate", "seed", seed, least=0, most=2**62)
         return list(range(first, first + check.integer("simulate", "seeds", seeds, least=1)))
     if not len(seeds):
@@ -167,6 +174,7 @@ def _stretches(
     shares = rounds.shares(compiled.stage)
     batched = job.quick(plain) and not shares and clients * size <= chunks.KEPT
     most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
+    batched = batched and (job.algorithm.sync.period or 1) <= most  # else a round outgrows memory
     if not job.quick(plain):
         return chunks.by_flags(job.algorithm, job.steps, after, most)
     room = (
@@ -246,6 +254,7 @@ def _closed(job: Job, book: Book, server: np.ndarray, clients: np.ndarray | None
         downlink_bits=float(word * size),
         downlink_bytes=word // 8 * size,
     )
-    trace = book.close(model, summary._asdict())
+    trace = book.sealed(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
-    return Run(job.spec, summary, trace, model, job.algorithm, job.problem, job.stream, domain)
+    made = job.algorithm, job.problem, lambda: job.stream, domain
+    return Run(job.spec, summary, trace, model, *made)

@@ -1,6 +1,7 @@
 """The book of a run: rows as they are made, in memory or on disk, and where to go on after a crash."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,7 @@ import numpy as np
 
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
-from mainstem.run import trace
-from mainstem.run.trace import File, Memory
+from mainstem.run.trace import File
 
 PENDING = 2**15  # steps held back at most before they are written
 
@@ -29,8 +29,13 @@ class Book:
         self._first = 1  # the first pending step
         self._saved = time.monotonic()
         self._state: dict[str, np.ndarray] | None = None
-        if path is not None:
-            self._reopen(path)
+        self._lock = None if path is None else folders.lock(path)
+        try:
+            if path is not None:
+                self._reopen(path)
+        except BaseException:
+            self.close()
+            raise
 
     def _reopen(self, path: Path) -> None:
         found = folders.resume_from(path)
@@ -88,9 +93,16 @@ class Book:
             name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names
         }
 
-    def close(self, model: dict[str, np.ndarray], summary: dict[str, Any]) -> Memory | File:
-        """Seal the run; its trace."""
+    def sealed(
+        self, model: dict[str, np.ndarray], summary: dict[str, Any]
+    ) -> Mapping[str, np.ndarray]:
+        """The trace of the run, which is now finished."""
         if self.path is None:
-            return Memory(self._columns())
+            return self._columns()
         folders.finish(self.path, self._parts, model, summary)
-        return trace.File(self.path / "trace.parquet")
+        return File(self.path / "trace.parquet")
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._lock is not None:
+            self._lock.close()

@@ -320,6 +320,6 @@ def _counted(rows: Row, length: int, spoke: Any, got: Any) -> Row:
 
     def placed(count: Any) -> jax.Array:
         each = jnp.repeat(jnp.ravel(jnp.asarray(count, jnp.int32)), length)
-        return jnp.where(last, each if each.size == last.size else count, 0)
+        return jnp.where(last, each, 0)
 
     return {**rows, "heard": placed(spoke), "received": placed(got)}
