@@ -60,7 +60,7 @@ def curves(
     axes.set_yscale("log" if "y" in log else "linear")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     plt.close(figure)
     return figure
 
