@@ -35,7 +35,7 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
         )
     for row in rows:
         table.add_row(*(_text(name, value) for name, value in row.items()))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _text(name: str, value: Any) -> str:

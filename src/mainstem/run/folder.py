@@ -72,7 +72,9 @@ def claim(path: Path, spec: Mapping[str, Any]) -> None:
     wanted = tomli_w.dumps(spec)
     if (path / "spec.toml").exists():
         if (path / "spec.toml").read_text() != wanted:
-            raise BrokenRun(f"{path}: holds another experiment: choose another folder")
+            raise BrokenRun(
+                f"{path}: holds another experiment (see its spec.toml): choose another folder"
+            )
         if (path / "run.json").exists():
             raise FinishedRun(f"{path}: holds a finished run: load it, or choose another folder")
     elif path.exists() and (not path.is_dir() or any(path.iterdir())):
