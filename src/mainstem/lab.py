@@ -45,8 +45,8 @@ def run_demo(folder: Path) -> tuple[Rows, Path]:
             step=0.5, rate=budget.rate, levels=budget.levels, blocks=budget.blocks
         ),
         "OFedAvg, 1 % of the clients": algorithms.ofedavg(step=0.5, rate=0.01),
-        "FedOMD, every 100 steps": algorithms.fedomd(step=0.1, sync=parts.every(100)),
-        "FedSEA, every 10 steps": algorithms.fedsea(step=0.1, period=10),
+        "FedOMD, every 100 steps": algorithms.fedomd(step=0.5, sync=parts.every(100)),
+        "FedSEA, every 10 steps": algorithms.fedsea(step=0.5, period=10),
     }
     runs = {
         name: simulate(algorithm, problem, stream, steps=500, seeds=3, measure=())
