@@ -15,7 +15,13 @@ from mainstem.random import Key
 from mainstem.spec import UNRECORDED, Spec
 
 Params = jax.Array  # a flat vector
-Gradient = Callable[[Params, Any], Params]  # (params, seen) -> gradient of the problem's loss
+
+
+class Pair(NamedTuple):
+    """A model in two parts: one that all clients share and one that never leaves its client."""
+
+    shared: Any
+    own: Any
 
 
 class At(NamedTuple):
@@ -27,10 +33,15 @@ class At(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What one client gets in one step: what it is shown, and what is hidden until it has decided."""
+    """What one client gets in one step: what it is shown, and what is hidden until it has decided.
+
+    `count` says how many samples this is: None for one, 0 where nothing came (loss 0, nothing is
+    learnt), n for the first n of a batch.
+    """
 
     shown: Any
     hidden: Any
+    count: Any = None
 
 
 class Form(NamedTuple):
@@ -48,6 +59,10 @@ class Form(NamedTuple):
         moved = self.matrix * params if np.ndim(self.matrix) == 0 else self.matrix @ params
         return jnp.sum(params * (0.5 * moved - self.vector)) + self.constant  # faster than dots
 
+    def times(self, factor: Any) -> "Form":
+        """The loss times a number."""
+        return Form(*(factor * part for part in self))
+
 
 class Domain(NamedTuple):
     """A closed convex set of models."""
@@ -57,6 +72,19 @@ class Domain(NamedTuple):
     support: Callable[[Any], Any] | None  # g -> max over the set of <g, u>; None: unbounded
     bounds: tuple[float, float] | None = None  # of a box
     spec: Spec = UNRECORDED
+
+
+class Residual(NamedTuple):
+    """A prediction that is a sum: the shared part's on global features, the own part's on local ones.
+
+    Either side can then learn from the other's prediction alone (Agarwal et al. 2020, Section 2).
+    """
+
+    widths: tuple[int, int]  # of the global and the local features
+    read: Callable[[Any], tuple[Any, Any, Any]]  # seen -> (global features, local features, label)
+    shared: Callable[[Any, Any], Any]  # (the shared part, global features) -> prediction
+    own: Callable[[Any, Any], Any]  # (the own part, local features) -> prediction
+    penalty: Callable[[Any, Any], Any]  # (the sum of both, label) -> loss
 
 
 Together = Callable[[Any, Sample, At], tuple[Any, Any, Mapping[str, Any]]]
@@ -78,39 +106,154 @@ class Problem(NamedTuple):
     form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
     together: Together | None = None  # the same for many samples, where that is faster
     block: int | None = None  # how many samples at a time stay in a CPU's cache; None: any number
+    residual: Residual | None = None  # where the prediction is the sum of a shared and an own part
+    news: Callable[[Any], Any] | None = None  # seen -> is there anything to learn; None: always
     spec: Spec = UNRECORDED
+
+    @property
+    def shapes(self) -> Any:
+        """The model's parts, as shapes."""
+        return jax.eval_shape(self.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
 
     @property
     def size(self) -> int:
         """The number of parameters, D."""
-        shapes = jax.eval_shape(self.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
-        return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+        return sum(leaf.size for leaf in jax.tree.leaves(self.shapes))
+
+    @property
+    def personal(self) -> bool:
+        """Whether a part of the model is each client's own."""
+        return isinstance(self.shapes, Pair)
+
+
+class Gradient(NamedTuple):
+    """What an algorithm may ask of a problem: `gradient(params, seen)`, and what else is known of it.
+
+    `params` is a vector or a `Pair` of vectors, and the answer is the same.
+    """
+
+    at: Callable[[Any, Any], Any]
+    form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
+    residual: Residual | None = None  # in flat vectors
+
+    def __call__(self, params: Any, seen: Any) -> Any:
+        return self.at(params, seen)
+
+
+class Faced(NamedTuple):
+    """What came of a decision. `news` tells whether there is anything to learn; None: always."""
+
+    seen: Any
+    news: Any
+    loss: Any
+    metrics: Mapping[str, Any]
 
 
 class Flat(NamedTuple):
-    """A problem in flat vectors."""
+    """A problem in flat vectors; where one is taken, a `Pair` of them will do."""
 
     init: Callable[[Key], Params]
+    split: Callable[[Params], Pair]  # a vector as its shared and its own part
+    join: Callable[[Any], Params]  # the vector again
     unravel: Callable[[Any], Any]
-    decide: Callable[[Params, Any, At], Any]
+    decide: Callable[[Any, Any, At], Any]
     reveal: Callable[[Any, Sample], Any]
-    loss: Callable[[Params, Any], Any]
+    loss: Callable[[Any, Any], Any]
     gradient: Gradient
-    metrics: Callable[[Any, Sample], Mapping[str, Any]]
-    together: Together
+    one: Together  # a single sample
+    many: Together  # several, at one model
+    news: Callable[[Any], Any] | None
     form: Callable[[Any], Form] | None
     convex: bool
 
-    def face(self, params: Params, sample: Sample, at: At) -> Any:
-        """One client decides: what it has seen, its loss, its metrics."""
-        decision = self.decide(params, sample.shown, at)
-        seen = jax.lax.stop_gradient(self.reveal(decision, sample))  # what is learnt from is given
-        return seen, self.loss(params, seen), self.metrics(decision, sample)
+    def face(self, params: Any, sample: Sample, at: At) -> Faced:
+        """One client decides."""
+        told = self.one(params, sample, at)
+        return self._heeded(sample.count, self.news and self.news(told[0]), *told)
+
+    def together(self, params: Any, samples: Sample, at: At) -> Faced:
+        """Many clients decide with one model."""
+        told = self.many(params, samples, at)
+        return self._heeded(samples.count, self.news and jax.vmap(self.news)(told[0]), *told)
+
+    def _heeded(self, count: Any, news: Any, seen: Any, loss: Any, metrics: Any) -> Faced:
+        """Nothing came: nothing is lost, nothing is learnt, and the metrics are of those present."""
+        if count is None:
+            return Faced(seen, news, loss, metrics)
+        here = jnp.asarray(count) > 0
+        metrics = {name: jnp.where(here, value, 0) for name, value in metrics.items()}
+        metrics["present"] = here.astype(jnp.result_type(float))
+        learns = here if news is None else here & news
+        return Faced(seen, learns, jnp.where(here, loss, 0), metrics)
 
 
 def flat(problem: Problem) -> Flat:
     """`problem` with its parameters as one vector, in the dtype in force."""
-    shapes = jax.eval_shape(problem.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
+    shapes = problem.shapes
+    pair = shapes if isinstance(shapes, Pair) else Pair(shapes, ())
+    unravel_shared, unravel_own = _unraveller(pair.shared), _unraveller(pair.own)
+    shared_size = sum(leaf.size for leaf in jax.tree.leaves(pair.shared))
+
+    def split(params: Params) -> Pair:
+        return Pair(params[:shared_size], params[shared_size:])
+
+    def join(params: Any) -> Params:
+        return jnp.concatenate(params) if isinstance(params, Pair) else params
+
+    def unravel(params: Any) -> Any:
+        parts = params if isinstance(params, Pair) else split(params)
+        shared = unravel_shared(parts.shared)
+        return Pair(shared, unravel_own(parts.own)) if isinstance(shapes, Pair) else shared
+
+    def many(params: Any, samples: Sample, at: At) -> Any:
+        if problem.together is not None:
+            return problem.together(unravel(params), samples, at)
+        return jax.vmap(one, in_axes=(None, 0, 0))(params, samples, at)
+
+    def one(params: Any, sample: Sample, at: At) -> Any:
+        decision = vectors.decide(params, sample.shown, at)
+        seen = jax.lax.stop_gradient(problem.reveal(decision, sample))  # it is given
+        return seen, vectors.loss(params, seen), problem.metrics(decision, sample)
+
+    def gradient(params: Any, seen: Any) -> Any:
+        if isinstance(params, Pair):
+            return jax.grad(vectors.loss)(params, seen)
+        return _ravel(jax.grad(problem.loss)(unravel(params), seen))
+
+    def residual() -> Residual | None:
+        if problem.residual is None:
+            return None
+        nested = problem.residual
+        return nested._replace(
+            shared=lambda params, x: nested.shared(unravel_shared(params), x),
+            own=lambda params, x: nested.own(unravel_own(params), x),
+        )
+
+    vectors = Flat(
+        init=lambda key: _ravel(problem.init(key)),
+        split=split,
+        join=join,
+        unravel=unravel,
+        decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
+        reveal=problem.reveal,
+        loss=lambda params, seen: problem.loss(unravel(params), seen),
+        gradient=Gradient(gradient, problem.form, residual()),
+        one=one,
+        many=many,
+        news=problem.news,
+        form=problem.form,
+        convex=problem.convex,
+    )
+    return vectors
+
+
+def _ravel(nested: Any) -> Params:
+    dtype = jnp.result_type(float)
+    return jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(nested)])
+
+
+def _unraveller(shapes: Any) -> Callable[[Any], Any]:
+    """A vector -> these shapes."""
     leaves, tree = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])
 
@@ -121,31 +264,7 @@ def flat(problem: Problem) -> Flat:
         ]
         return jax.tree.unflatten(tree, parts)
 
-    def ravel(nested: Any) -> Params:
-        dtype = jnp.result_type(float)
-        return jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(nested)])
-
-    def together(params: Params, samples: Sample, at: At) -> Any:
-        if problem.together is not None:
-            return problem.together(unravel(params), samples, at)
-        return jax.vmap(vectors.face, in_axes=(None, 0, 0))(params, samples, at)
-
-    def gradient(params: Params, seen: Any) -> Params:
-        return ravel(jax.grad(problem.loss)(unravel(params), seen))
-
-    vectors = Flat(
-        init=lambda key: ravel(problem.init(key)),
-        unravel=unravel,
-        decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
-        reveal=problem.reveal,
-        loss=lambda params, seen: problem.loss(unravel(params), seen),
-        gradient=gradient,
-        metrics=problem.metrics,
-        together=together,
-        form=problem.form,
-        convex=problem.convex,
-    )
-    return vectors
+    return unravel
 
 
 def constant(values: Any) -> jax.Array:
@@ -182,7 +301,24 @@ class Stream(NamedTuple):
     rows: Callable[[], Sample | None]  # the distinct samples, where a piece is an index into them
     expected: Callable[[Any, Any], Form] | None = None  # (t, k) -> the expected loss, if known
     targets: Callable[[], np.ndarray] | None = None  # all that is hidden, if it can be looked at
+    # seed -> what is drawn once for a whole run; `sample` then gets (resident, drawn) as resident
+    drawn: Callable[[int], Any] | None = None
+    # (resident, piece, t) -> the minimiser of the aggregate risk at step t - 1, if known
+    minimiser: Callable[[Any, Any, Any], Params] | None = None
+    exam: Callable[[int], "Exam"] | None = None  # seed -> samples held out, if there are any
     spec: Spec = UNRECORDED
+
+    def known(self, seed: int) -> Any:
+        """What `sample` knows in a run with this seed."""
+        return self.resident if self.drawn is None else (self.resident, self.drawn(seed))
+
+
+class Exam(NamedTuple):
+    """Samples held out of a stream, the same for all clients, and how each client is judged by them."""
+
+    shown: Any  # leaves [n, ...]
+    hidden: np.ndarray  # [clients, n], the answer in each client's own task
+    weights: np.ndarray  # [clients, n], summing to 1 for each client; 0: not in its task
 
 
 class Step(NamedTuple):
@@ -240,6 +376,16 @@ class Codec(NamedTuple):
     spec: Spec = UNRECORDED
 
 
+class Arrivals(NamedTuple):
+    """Bodies at the server's door, one in each place; weight 0: the place is empty."""
+
+    bodies: jax.Array  # [n, size]
+    weights: jax.Array  # [n]
+    client: jax.Array  # [n], who sent it
+    sent: jax.Array  # [n], at which step
+    base: jax.Array | None  # [n, D], the broadcast its sender held then; only where it is asked for
+
+
 class Collected(NamedTuple):
     """What the server gets to see of the bodies that arrived."""
 
@@ -247,6 +393,7 @@ class Collected(NamedTuple):
     weight: Any  # sum of the weights
     count: Any  # how many bodies
     clients: int  # K, heard or not
+    each: Arrivals | None = None  # the bodies one by one
 
     def mean(self, otherwise: Params) -> Params:
         """The weighted mean body; `otherwise` when nothing arrived."""
@@ -256,10 +403,11 @@ class Collected(NamedTuple):
 
 
 class Collect(NamedTuple):
-    """How the server sees bodies: `gather(bodies[n, D], weights[n], K)`; weight 0 did not arrive."""
+    """How the server sees bodies: `gather(arrivals, K)`."""
 
-    gather: Callable[[jax.Array, jax.Array, int], Collected]
+    gather: Callable[[Arrivals, int], Collected]
     additive: bool  # may be summed in parts, over devices, or fused with the gradient
+    based: bool = False  # wants to know the broadcast that each sender held
     spec: Spec = UNRECORDED
 
 
@@ -272,11 +420,18 @@ class Traits(NamedTuple):
     sends_gradient_at_broadcast: bool = False
 
 
+class Setting(NamedTuple):
+    """The run that an algorithm starts in."""
+
+    clients: int  # K
+    pending: int  # how many of a client's messages can be on their way up and back at once, at most
+
+
 class Algorithm(NamedTuple):
     """How it is learnt: pure functions for one client or the server, and declared parts."""
 
-    start: Callable[[Params, int], tuple[Any, Callable[[Any], Any]]]
-    model: Callable[[Any], Params]
+    start: Callable[[Any, Setting], tuple[Any, Callable[[Any], Any]]]
+    model: Callable[[Any], Any]
     learn: Callable[[Any, Gradient, Any, At], Any]
     upload: Callable[[Any, At], tuple[Any, Params, Any]]
     merge: Callable[[Any, Collected, Gradient, Any], tuple[Any, Params]]
@@ -287,4 +442,7 @@ class Algorithm(NamedTuple):
     collect: Collect
     domain: Domain
     traits: Traits = Traits()
+    # A part of the model stays at the client: params are a `Pair`, each part in the domain, and
+    # broadcasts are the shared part.
+    personal: bool = False
     spec: Spec = UNRECORDED

@@ -22,6 +22,7 @@ SETTINGS = (
     "seeds",
     "dtype",
     "measure",
+    "weights",
     "network",
     "chunk",
     "checkpoint",

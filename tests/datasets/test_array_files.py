@@ -20,6 +20,7 @@ COLUMNS = {
 SERIES = {
     "AEP": np.array([1.5, np.nan], dtype=np.float32),
     "Datetime": np.array(["2018-08-03T00", "2018-08-03T01"], dtype="M8[s]"),
+    "zone": np.array(["AEP", "Île"]),
 }
 
 
@@ -55,6 +56,12 @@ def test_a_csv_is_as_pandas_writes_it(tmp_path: Path) -> None:
     files.write(tmp_path / "a.csv.gz", COLUMNS)
     text = gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).decode()
     assert text == ("Date,T,count\n2004-03-10,13.6,-200\n2004-03-11,0.3333333333333333,7\n")
+
+
+def test_text_with_holes_is_refused(tmp_path: Path) -> None:
+    files.write(tmp_path / "a.parquet", {"zone": np.array(["AEP", None], dtype=object)})
+    with pytest.raises(BadData, match="not only text"):
+        files.read(tmp_path / "a.parquet")
 
 
 def test_ragged_and_empty_tables_are_refused() -> None:

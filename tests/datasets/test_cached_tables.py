@@ -1,4 +1,4 @@
-"""Every dataset out of a filled cache: shapes, types, ranges, and facts known from its papers."""
+"""Every table out of a filled cache: shapes, types, ranges, and facts known from its papers."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def check_scaled(table: Table) -> None:
 
 
 def test_every_name_is_tested_here() -> None:
-    assert {*SIZES, "sensorless", "pjm_hourly"} == set(datasets.names())
+    assert {*SIZES, "sensorless", "pjm_hourly", "open_bandit"} == set(datasets.names())
 
 
 def test_mnist_begins_with_a_five_and_holds_out_from_a_seven(filled: Path) -> None:

@@ -14,6 +14,7 @@ from mainstem.base import (
     Mirror,
     Params,
     Participation,
+    Setting,
     Step,
     Sync,
 )
@@ -78,7 +79,7 @@ def fedomd(
         wanted = f"have one rate for all coordinates on the {mirror.domain.name}"
         raise check.refuse("fedomd", "step", wanted, step.spec)
 
-    def start(params: Params, clients: int) -> tuple[Params, Callable[[Any], Client]]:
+    def start(params: Params, setting: Setting) -> tuple[Params, Callable[[Any], Client]]:
         first = mirror.start(params)
         return first, lambda k: Client(first, step.init(first))
 

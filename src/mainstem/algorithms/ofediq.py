@@ -13,6 +13,7 @@ from mainstem.base import (
     Collected,
     Gradient,
     Params,
+    Setting,
     Step,
     Traits,
     constant,
@@ -78,7 +79,7 @@ def ofediq(
         raise check.refuse("ofediq", "blocks", "be left out where levels is", blocks)
     collect = check.instance("ofediq", "collect", collect or total(), Collect, "median()")
 
-    def start(params: Params, clients: int) -> tuple[Params, Callable[[Any], Client]]:
+    def start(params: Params, setting: Setting) -> tuple[Params, Callable[[Any], Client]]:
         return params, lambda k: Client(params, params, jnp.zeros_like(params))
 
     def model(client: Client) -> Params:

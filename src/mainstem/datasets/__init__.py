@@ -16,10 +16,11 @@ from mainstem.datasets import cache
 from mainstem.datasets.catalogue import DATASETS, find
 from mainstem.datasets.dataset import Dataset
 from mainstem.datasets.fetch import fetch
+from mainstem.datasets.log import Log
 from mainstem.datasets.table import Table
-from mainstem.errors import DataUnavailable, MainstemError
+from mainstem.errors import BadParameter, DataUnavailable, MainstemError
 
-__all__ = ["Description", "Table", "describe", "get", "load", "names", "status"]
+__all__ = ["Description", "Log", "Table", "describe", "get", "load", "load_log", "names", "status"]
 
 
 class Description(NamedTuple):
@@ -71,8 +72,10 @@ def load(name: str) -> Table:
     A cached stand-in is preferred to a download, with a warning; `get` fetches the full set.
     """
     entry = find(name)
+    if entry.decode is None:
+        raise BadParameter(f"datasets: {name} is a log, not a table; load_log({name!r}) loads it")
     arrays = cache.read(entry)
-    if arrays is None and entry.stand_in:
+    if arrays is None and entry.stand_in and entry.stand_in.decode:
         arrays = cache.read(entry.stand_in)
         if arrays is not None:
             partial = (
@@ -81,6 +84,15 @@ def load(name: str) -> Table:
             warnings.warn(partial, stacklevel=2)
             return entry.stand_in.decode(arrays)
     return entry.decode(fetch(entry) if arrays is None else arrays)
+
+
+def load_log(name: str) -> Log:
+    """The dataset as a log of decisions, fetched first if need be."""
+    entry = find(name)
+    if entry.decode_log is None:
+        raise BadParameter(f"datasets: {name} is a table, not a log; load({name!r}) loads it")
+    arrays = cache.read(entry)
+    return entry.decode_log(fetch(entry) if arrays is None else arrays)
 
 
 def _state(entry: Dataset) -> str:

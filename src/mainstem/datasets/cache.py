@@ -24,7 +24,7 @@ def root() -> Path:
 
 def folder(dataset: Dataset) -> Path:
     """Where the dataset lies, or would."""
-    return root() / dataset.name
+    return root() / (dataset.folder or dataset.name)
 
 
 def read(dataset: Dataset) -> Arrays | None:
@@ -33,7 +33,7 @@ def read(dataset: Dataset) -> Arrays | None:
     if not path.exists():
         return None
     try:
-        arrays = files.read(path)
+        arrays = _read(dataset)
         fault = dataset.proof(arrays)
     except BadData as error:
         fault = str(error)
@@ -68,14 +68,17 @@ def staging(dataset: Dataset) -> Iterator[Path]:
 def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> None:
     """Writes in the staged folder, and moves what is safely on disk to where `read` looks.
 
-    The data moves last and by one rename: a reader sees all of it or none.
+    The data moves last and by one rename: a reader sees all of it or none. Where there are several
+    files, the one that `read` looks for is the last.
     """
     note = staged / "PROVENANCE.txt"
+    parts = _by_file(dataset, arrays)
     try:
         note.write_text(provenance + "\n", encoding="utf-8")
-        files.write(staged / dataset.file, arrays)
+        for name, part in parts.items():
+            files.write(staged / name, part)
         folder(dataset).mkdir(exist_ok=True)
-        for written in (note, staged / dataset.file):
+        for written in (note, *(staged / name for name in parts)):
             _sync(written)
             os.replace(written, folder(dataset) / written.name)
         _sync(folder(dataset))
@@ -83,6 +86,23 @@ def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> 
         raise DataUnavailable(
             f"{dataset.name}: could not be written to {root()}: {error}"
         ) from error
+
+
+def _read(dataset: Dataset) -> Arrays:
+    arrays = dict(files.read(folder(dataset) / dataset.file))
+    for prefix, name in dataset.beside.items():
+        part = files.read(folder(dataset) / name)
+        arrays.update({f"{prefix}/{array}": part[array] for array in part})
+    return arrays
+
+
+def _by_file(dataset: Dataset, arrays: Arrays) -> dict[str, Arrays]:
+    """What goes into which file, the main one last."""
+    main, parts = dict(arrays), {}
+    for prefix, file in dataset.beside.items():
+        own = [name for name in main if name.startswith(f"{prefix}/")]
+        parts[file] = {name.removeprefix(f"{prefix}/"): main.pop(name) for name in own}
+    return {**parts, dataset.file: main}
 
 
 def _sync(path: Path) -> None:

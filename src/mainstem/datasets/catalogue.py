@@ -4,10 +4,11 @@ import difflib
 
 import numpy as np
 
-from mainstem.datasets import convert, decode, pjm, proof
+from mainstem.datasets import convert, decode, open_bandit, pjm, proof
 from mainstem.datasets.dataset import Dataset
 from mainstem.datasets.libsvm import libsvm
 from mainstem.datasets.openml import openml
+from mainstem.datasets.pypi import pypi
 from mainstem.datasets.uci import uci
 from mainstem.errors import BadParameter
 
@@ -181,6 +182,18 @@ _ENTRIES = (
         sources=(openml(151, convert.elec2),),
         proof=proof.sha256("c144e8866d4edb445106d6fb2d2db29feb238123a700dc6586986c4d62f73772"),
         decode=decode.one_part,
+    ),
+    Dataset(
+        name="open_bandit",
+        file="random_all.parquet",
+        task="bandit",
+        about="Open Bandit: 10,000 random choices among 80 fashion items in time order, 38 clicks",
+        licence=f"{_CC_BY}; ZOZO",
+        sources=(pypi("obp", "0.4.1", open_bandit.convert),),
+        proof=proof.sha256("d25117b253a5034ad85a35c5e36235b6e3d7b20df0ec8f0fd799ab04b66d8012"),
+        decode_log=open_bandit.decode,
+        folder="open_bandit_small",
+        beside={open_bandit.ITEMS: "item_context_random_all.csv.gz"},
     ),
 )
 

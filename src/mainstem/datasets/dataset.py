@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.log import Log
 from mainstem.datasets.proof import Proof
 from mainstem.datasets.source import Source
 from mainstem.datasets.table import Table
 
 
 class Dataset(NamedTuple):
-    """Where a dataset comes from, how it is known to be right, and how it becomes a table."""
+    """Where a dataset comes from, how it is known to be right, and how it becomes a table or a log."""
 
     name: str
     file: str
@@ -21,6 +23,13 @@ class Dataset(NamedTuple):
     licence: str
     sources: tuple[Source, ...]
     proof: Proof
-    decode: Callable[[Arrays], Table]
+    decode: Callable[[Arrays], Table] | None = None
+    """None for a log."""
+    decode_log: Callable[[Arrays], Log] | None = None
+    """None for a table."""
     stand_in: Dataset | None = None
     """A partial copy to fall back on, with a warning, where the full one is not cached."""
+    folder: str = ""
+    """Its folder in the cache, where that is not the name."""
+    beside: Mapping[str, str] = MappingProxyType({})
+    """Further files in the folder: by x, the one that holds the arrays named `x/...`."""

@@ -21,8 +21,13 @@ def fetch(dataset: Dataset) -> Arrays:
             return arrays
     raise DataUnavailable(
         f"{dataset.name} is not available. {'. '.join(failures)}. Try again, or set MAINSTEM_DATA "
-        f"to a folder that holds {dataset.name}/{dataset.file}"
+        f"to a folder that holds {_wanted(dataset)}"
     )
+
+
+def _wanted(dataset: Dataset) -> str:
+    place = cache.folder(dataset).name
+    return " and ".join(f"{place}/{file}" for file in (dataset.file, *dataset.beside.values()))
 
 
 def _proven(dataset: Dataset, source: Source) -> Arrays:

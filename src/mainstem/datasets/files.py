@@ -98,7 +98,13 @@ def _write_parquet(path: Path, arrays: Arrays) -> None:
 
 
 def _plain(column: Array) -> Array:
-    return column.astype("M8[s]") if column.dtype.kind == "M" else column
+    if column.dtype.kind == "M":
+        return column.astype("M8[s]")
+    if column.dtype.kind != "O":
+        return column
+    if not all(isinstance(value, str) for value in column):
+        raise ValueError("a column holds neither numbers nor times, and not only text")
+    return column.astype(np.str_)
 
 
 def _stamped(column: Array) -> Array:

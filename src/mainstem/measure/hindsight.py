@@ -89,7 +89,7 @@ def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, A
         last = min(done + STEPS, prefixes[-1])
         with jax.enable_x64(question.dtype == "float64"):
             pieces = cast(stream.chunk(question.seed, done + 1, last), question.dtype)
-            resident = cast(stream.resident, question.dtype)
+            resident = cast(stream.known(question.seed), question.dtype)
             forms = replay(key, resident, pieces, jnp.arange(done + 1, last + 1))
         running = [
             np.cumsum(np.asarray(part, np.float64), axis=0) + before
@@ -200,7 +200,7 @@ def _replayed(question: Question, last: int) -> Sample:
 
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
-        resident = cast(stream.resident, question.dtype)
+        resident = cast(stream.known(question.seed), question.dtype)
         replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Collect, Collected
+from mainstem.base import Arrivals, Collect, Collected
 from mainstem.spec import recorded
 
 Kept = Callable[[jax.Array, jax.Array], jax.Array]  # (ranks, how many arrived) -> which are used
@@ -18,13 +18,24 @@ Kept = Callable[[jax.Array, jax.Array], jax.Array]  # (ranks, how many arrived) 
 def total() -> Collect:
     """The weighted sum of the bodies."""
 
-    def gather(bodies: jax.Array, weights: jax.Array, clients: int) -> Collected:
+    def gather(got: Arrivals, clients: int) -> Collected:
         # the unheard may hold anything, even NaN
-        spoken = jnp.where(weights[:, None] > 0, bodies, 0)
-        total = jnp.matmul(weights, spoken, precision="highest")  # on a GPU too
-        return Collected(total, jnp.sum(weights), jnp.sum(weights > 0), clients)
+        spoken = jnp.where(got.weights[:, None] > 0, got.bodies, 0)
+        total = jnp.matmul(got.weights, spoken, precision="highest")  # on a GPU too
+        return Collected(total, jnp.sum(got.weights), jnp.sum(got.weights > 0), clients)
 
     return Collect(gather, additive=True)
+
+
+@recorded
+def each() -> Collect:
+    """Every body with its sender, the step it was sent and the broadcast its sender held then."""
+
+    def gather(got: Arrivals, clients: int) -> Collected:
+        nothing = jnp.zeros(0, got.bodies.dtype)
+        return Collected(nothing, jnp.sum(got.weights), jnp.sum(got.weights > 0), clients, got)
+
+    return Collect(gather, additive=False, based=True)
 
 
 @recorded
@@ -55,8 +66,9 @@ def trimmed_mean(share: float) -> Collect:
     return Collect(functools.partial(_ranked, kept), additive=False)
 
 
-def _ranked(kept: Kept, bodies: jax.Array, weights: jax.Array, clients: int) -> Collected:
+def _ranked(kept: Kept, got: Arrivals, clients: int) -> Collected:
     """The mean of the bodies whose rank is kept, for each coordinate, as if it were the mean of all."""
+    bodies, weights = got.bodies, got.weights
     arrived = weights > 0
     count = jnp.sum(arrived)
     ordered = jnp.sort(jnp.where(arrived[:, None], bodies, jnp.inf), axis=0)

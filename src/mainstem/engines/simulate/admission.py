@@ -59,7 +59,7 @@ def _fits(problem: Problem, stream: Stream) -> None:
 
 def _first_samples(stream: Stream) -> Sample:
     pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    return _sampler(stream.sample, stream.clients)(stream.resident, pieces)
+    return _sampler(stream.sample, stream.clients)(stream.known(0), pieces)
 
 
 @functools.lru_cache(maxsize=64)
@@ -95,7 +95,7 @@ def _measures(
 ) -> tuple[str, ...]:
     if measure is None:
         pairs = stream.clients * (1 if problem.form else stream.clients)
-        cheap = problem.convex and pairs * problem.size <= CHEAP
+        cheap = problem.convex and not problem.personal and pairs * problem.size <= CHEAP
         return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
     if isinstance(measure, str) or not isinstance(measure, Sequence):
         raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
@@ -104,6 +104,10 @@ def _measures(
         if name in ("expected", "virtual") and stream.expected is None:
             raise check.refuse(
                 "simulate", "measure", f"leave out {name}: the stream knows no expectation", name
+            )
+        if name == "deviation" and stream.minimiser is None:
+            raise check.refuse(
+                "simulate", "measure", "leave out deviation: the stream knows no minimiser", name
             )
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)

@@ -35,7 +35,7 @@ def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
     piece = jax.tree.map(lambda x: np.asarray(x)[0, 0], stream.chunk(0, 1, 1))
     at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-    one = jax.eval_shape(stream.sample, stream.resident, piece, at)
+    one = jax.eval_shape(stream.sample, stream.known(0), piece, at)
     return stream.clients * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(one))
 
 

@@ -18,6 +18,7 @@ from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.ledger import Book
 from mainstem.engines.simulate.program import Program
+from mainstem.engines.simulate.stage import body
 from mainstem.parts.network import Network, fitted
 from mainstem.parts.network import network as links
 from mainstem.run import Run, Summary
@@ -38,6 +39,7 @@ def simulate(
     network: Network | None = None,
     dtype: str = "float32",
     measure: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
     folder: str | Path | None = None,
     checkpoint: float = 10.0,
     chunk: int | None = None,
@@ -50,11 +52,13 @@ def simulate(
 
     The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on,
     or a list) runs that many rollouts as one program. `measure` asks for more columns: collective,
-    consensus, expected, virtual, average; left out, the collective loss is measured where clients
-    have models of their own and it is cheap. With a `folder` the trace goes to disk as it is made,
-    a checkpoint is left there every so many seconds, and a call with the same arguments goes on
-    from it. `plain` takes the unoptimised path; `debug` takes it uncompiled, and names the step and
-    the client where a value stops being finite.
+    consensus, deviation, expected, virtual, average; left out, the collective loss is measured
+    where clients have models of their own of one kind and it is cheap. `weights` (lambda_i of
+    Agarwal et al. 2020, eq. (1)) say how much each client's losses count in personal regret.
+
+    With a `folder` the trace goes to disk as it is made, a checkpoint is left there every so many
+    seconds, and a call with the same arguments goes on from it. `plain` takes the unoptimised path;
+    `debug` takes it uncompiled, and names the step and the client where a value stops being finite.
 
     >>> import mainstem as ms
     >>> run = ms.simulate(
@@ -73,7 +77,10 @@ def simulate(
     wanted = links() if network is None else network
     asked = check.instance("simulate", "network", wanted, Network, "network(up=1)")
     wires = fitted(asked, stream.clients, steps)
-    job = Job(algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured)
+    counted = _weights(weights, stream.clients)
+    job = Job(
+        algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured, counted
+    )
     path = None if folder is None else Path(folder)
     if path is not None:
         folders.claim(path, job.spec)
@@ -88,7 +95,7 @@ def simulate(
         else:
             state = _driven(job, compiled, spread, book, chunk, progress, plain)
         server, clients = jax.device_get(compiled.models(state))
-        return _closed(job, book, server, clients)
+        return _closed(job, book, body(compiled.stage).size, server, clients)
 
 
 class Job(NamedTuple):
@@ -102,6 +109,7 @@ class Job(NamedTuple):
     wires: Network
     dtype: str
     measure: tuple[str, ...]
+    weights: np.ndarray | None
 
     @property
     def many(self) -> bool:
@@ -121,6 +129,8 @@ class Job(NamedTuple):
             "dtype": self.dtype,
             "measure": list(self.measure),
         }
+        if self.weights is not None:
+            settings["weights"] = self.weights.tolist()
         settings |= {"seeds": self.seeds} if self.many else {"seed": self.seeds[0]}
         if not self.wires.instant:
             settings["network"] = {"up": self.wires.up.tolist(), "down": self.wires.down.tolist()}
@@ -149,6 +159,20 @@ def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:
     return [check.integer("simulate", "seeds", each, least=0, most=2**63 - 1) for each in seeds]
 
 
+def _weights(weights: Sequence[float] | None, clients: int) -> np.ndarray | None:
+    if weights is None:
+        return None
+    wanted = f"be {clients} numbers of at least 0, not all 0"
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise check.refuse("simulate", "weights", wanted, weights) from None
+    fine = array.shape == (clients,) and np.isfinite(array).all()
+    if not fine or (array < 0).any() or not array.any():
+        raise check.refuse("simulate", "weights", wanted, weights)
+    return array
+
+
 def _compiled(job: Job, spread: Layout, plain: bool) -> Program:
     syncs = None
     if not job.quick(plain):
@@ -158,6 +182,7 @@ def _compiled(job: Job, spread: Layout, plain: bool) -> Program:
         job.problem,
         job.stream,
         measure=job.measure,
+        weights=job.weights,
         dtype=job.dtype,
         many=job.many,
         layout=spread,
@@ -195,7 +220,7 @@ def _driven(
 ) -> Any:
     """All stretches in turn: the host prepares the next while the device works on this one."""
     key = spread.put(job.keys if job.many else job.keys[0], None)
-    resident = spread.put(cast(job.stream.resident, job.dtype), None)
+    resident = spread.put(cast(_known(job), job.dtype), None)
 
     def sent_ahead(stretch: chunks.Stretch) -> Any:
         each = [job.stream.chunk(seed, stretch.first, stretch.last) for seed in job.seeds]
@@ -217,12 +242,20 @@ def _driven(
     return state
 
 
+def _known(job: Job) -> Any:
+    """What the stream's samples are made from; what is drawn has the seeds' axis first."""
+    if job.stream.drawn is None or not job.many:
+        return job.stream.known(job.seeds[0])
+    each = [job.stream.drawn(seed) for seed in job.seeds]
+    return job.stream.resident, jax.tree.map(lambda *x: np.stack(x), *each)
+
+
 def _debugged(job: Job, compiled: Program, book: Book) -> Any:
     """All steps in turn, uncompiled, for the first seed."""
     if job.many or book.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
     key, dtype = jnp.asarray(job.keys[0]), job.dtype
-    resident = jax.device_put(cast(job.stream.resident, dtype))
+    resident = jax.device_put(cast(_known(job), dtype))
 
     def pieces(t: int) -> Any:
         return jax.tree.map(lambda x: x[0], cast(job.stream.chunk(job.seeds[0], t, t), dtype))
@@ -235,24 +268,25 @@ def _debugged(job: Job, compiled: Program, book: Book) -> Any:
     return state
 
 
-def _closed(job: Job, book: Book, server: np.ndarray, clients: np.ndarray | None) -> Run:
+def _closed(job: Job, book: Book, sent: int, server: np.ndarray, clients: np.ndarray | None) -> Run:
+    """The finished run; a message has `sent` numbers, a broadcast as many as the server's model."""
     model = {"server": server} | ({} if clients is None else {"clients": clients})
     if book.average is not None:
         mean = book.average / job.steps
         model["average"] = mean if job.many else mean[0]
     codec, word = job.algorithm.codec, 8 * np.dtype(job.dtype).itemsize
-    size = job.problem.size
+    told = server.shape[-1]
     summary = Summary(
         steps=job.steps,
         seeds=job.seeds,
         clients=job.stream.clients,
-        size=size,
+        size=job.problem.size,
         dtype=job.dtype,
         shared=job.algorithm.traits.decides_with_broadcast and job.wires.instant,
-        uplink_bits=codec.bits(size, word),
-        uplink_bytes=codec.nbytes(size, word),
-        downlink_bits=float(word * size),
-        downlink_bytes=word // 8 * size,
+        uplink_bits=codec.bits(sent, word),
+        uplink_bytes=codec.nbytes(sent, word),
+        downlink_bits=float(word * told),
+        downlink_bytes=word // 8 * told,
     )
     trace = book.sealed(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mainstem.base import Arrivals
 from mainstem.parts.network import Network
 
 
@@ -21,10 +22,24 @@ def depth(syncs: np.ndarray, delays: np.ndarray) -> int:
     return int(np.max(served - np.arange(syncs.size))) + 1
 
 
+def round_trip(syncs: np.ndarray, wires: Network) -> int:
+    """How many of a client's messages can be on their way, up and back, at most."""
+    if syncs.size == 0:
+        return 1
+    sent = np.arange(syncs.size)
+    longest = 1
+    for up, down in {*zip(wires.up.tolist(), wires.down.tolist(), strict=True)}:
+        merged = np.searchsorted(syncs, syncs + up)
+        heard = merged < syncs.size
+        back = np.searchsorted(syncs, syncs[merged[heard]] + down)
+        longest = max(longest, int(np.max(back - sent[heard], initial=0)) + 1)
+    return longest
+
+
 class Links(NamedTuple):
     """Everything that is under way, and what has come of it."""
 
-    bodies: jax.Array  # [up slots, clients, D]
+    bodies: jax.Array  # [up slots, clients, the body's size]
     weights: jax.Array  # [up slots, clients]; 0: empty or merged
     sent: jax.Array  # [up slots, clients], the step it was sent
     broadcasts: jax.Array  # [down slots, D]
@@ -32,21 +47,28 @@ class Links(NamedTuple):
     contains: jax.Array  # [down slots, clients], each client's newest step in that broadcast
     merged: jax.Array  # [clients], each client's newest merged step
     got: jax.Array  # [clients], the step of the newest broadcast downloaded
+    held: jax.Array | None  # [clients, D], that broadcast, where the server asks for it
+    bases: jax.Array | None  # [up slots, clients, D], what its sender held
     syncs: jax.Array  # how many there have been
 
 
-def empty(up_slots: int, down_slots: int, clients: int, like: jax.Array) -> Links:
-    """Quiet links for bodies and broadcasts like `like`."""
+def empty(
+    up_slots: int, down_slots: int, clients: int, body: Any, said: jax.Array, based: bool
+) -> Links:
+    """Quiet links for bodies like `body` and broadcasts like `said`, which everybody holds."""
     integers = jnp.zeros(clients, jnp.int32)
+    held = jnp.broadcast_to(said, (clients, said.size))
     return Links(
-        bodies=jnp.zeros((up_slots, clients, like.size), like.dtype),
-        weights=jnp.zeros((up_slots, clients), like.dtype),
+        bodies=jnp.zeros((up_slots, clients, body.size), body.dtype),
+        weights=jnp.zeros((up_slots, clients), said.dtype),
         sent=jnp.zeros((up_slots, clients), jnp.int32),
-        broadcasts=jnp.zeros((down_slots, like.size), like.dtype),
+        broadcasts=jnp.zeros((down_slots, said.size), said.dtype),
         made=jnp.zeros(down_slots, jnp.int32),
         contains=jnp.zeros((down_slots, clients), jnp.int32),
         merged=integers,
         got=integers,
+        held=held if based else None,
+        bases=jnp.zeros((up_slots, *held.shape), said.dtype) if based else None,
         syncs=jnp.zeros((), jnp.int32),
     )
 
@@ -54,6 +76,8 @@ def empty(up_slots: int, down_slots: int, clients: int, like: jax.Array) -> Link
 def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
     """Hand the clients' messages of step t to their uplinks."""
     slot = links.syncs % links.weights.shape[0]
+    if links.bases is not None:
+        links = links._replace(bases=links.bases.at[slot].set(links.held))
     return links._replace(
         bodies=links.bodies.at[slot].set(bodies),
         weights=links.weights.at[slot].set(weights),
@@ -61,15 +85,17 @@ def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
     )
 
 
-def arrived(links: Links, wires: Network, t: Any) -> tuple[Links, jax.Array, jax.Array]:
-    """What has come up by step t: (links without it, bodies [n, D], weights [n])."""
+def arrived(links: Links, wires: Network, t: Any) -> tuple[Links, Arrivals]:
+    """What has come up by step t: (links without it, all places with those filled that arrived)."""
     here = (links.weights > 0) & (links.sent + wires.up <= t)
     weights = jnp.where(here, links.weights, 0)
     newest = jnp.max(jnp.where(here, links.sent, 0), axis=0)
     left = links._replace(
         weights=jnp.where(here, 0, links.weights), merged=jnp.maximum(links.merged, newest)
     )
-    return left, links.bodies.reshape(-1, links.bodies.shape[-1]), weights.reshape(-1)
+    client = jnp.broadcast_to(jnp.arange(here.shape[1], dtype=jnp.int32), here.shape)
+    places = Arrivals(links.bodies, weights, client, links.sent, links.bases)
+    return left, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), places)
 
 
 def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:
@@ -100,4 +126,7 @@ def deliver(links: Links, wires: Network, t: Any) -> tuple[Links, Delivery]:
     fresh = newest > links.got
     merged = jnp.take_along_axis(links.contains, slot[None], axis=0)[0]
     delivery = Delivery(fresh, links.broadcasts[slot], merged)
+    if links.held is not None:
+        held = jnp.where(fresh[:, None], delivery.params, links.held)
+        links = links._replace(held=held)
     return links._replace(got=jnp.maximum(links.got, newest)), delivery

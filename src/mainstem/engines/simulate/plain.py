@@ -3,15 +3,28 @@
 It runs any algorithm on any network with any sync, and it is what the fast path is tested against.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from mainstem import random
+from mainstem.base import At, Faced
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
-from mainstem.engines.simulate.stage import Row, Stage, arrive, everyone, face, occasion, written
+from mainstem.engines.simulate.stage import (
+    Row,
+    Stage,
+    arrive,
+    body,
+    everyone,
+    face,
+    first_params,
+    occasion,
+    said_now,
+    written,
+)
 from mainstem.parts.network import Network
 
 
@@ -32,10 +45,11 @@ class Detail(NamedTuple):
 
 def begin(stage: Stage, slots: tuple[int, int], key: Any) -> State:
     """The state before step 1; `slots` are how many messages a link can hold, up and down."""
-    params = stage.problem.init(random.fold(key, random.INIT))
-    server, client_of = stage.algorithm.start(params, stage.clients)
+    server, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
     clients = jax.vmap(client_of)(everyone(stage))
-    return State(server, clients, links.empty(*slots, stage.clients, params))
+    said = said_now(stage, server)
+    based = stage.algorithm.collect.based
+    return State(server, clients, links.empty(*slots, stage.clients, body(stage), said, based))
 
 
 def step(
@@ -52,9 +66,9 @@ def step(
     algorithm, ks = stage.algorithm, everyone(stage)
     models = jax.vmap(algorithm.model)(state.clients)
     samples = arrive(stage, key, resident, pieces, t, ks)
-    seen, losses, metrics = face(stage, models, samples, key, t, ks, shared=False)
-    row = written(stage, models, seen, losses, metrics, key, t)
-    state = state._replace(clients=learnt(stage, state.clients, seen, key, t, ks))
+    faced = face(stage, models, samples, key, t, ks, shared=False)
+    row = written(stage, models, faced, key, t, resident, pieces)
+    state = state._replace(clients=learnt(stage, state.clients, faced, key, t, ks))
     state, heard, received = jax.lax.cond(
         sync,
         lambda state: exchange(stage, wires, state, key, t),
@@ -62,15 +76,24 @@ def step(
         state,
     )
     row = {**row, "heard": heard, "received": received}
-    return state, row, Detail(losses, state.clients)
+    return state, row, Detail(faced.loss, state.clients)
 
 
-def learnt(stage: Stage, clients: Any, seen: Any, key: Any, t: Any, k: Any) -> Any:
+def learnt(stage: Stage, clients: Any, faced: Faced, key: Any, t: Any, k: Any) -> Any:
     """The clients after learning from what they have seen."""
     at = occasion(key, random.LEARN, t, k)
-    return jax.vmap(
-        lambda client, seen, at: stage.algorithm.learn(client, stage.gradient, seen, at)
-    )(clients, seen, at)
+    return jax.vmap(functools.partial(learnt_one, stage))(clients, faced.seen, faced.news, at)
+
+
+def learnt_one(stage: Stage, client: Any, seen: Any, news: Any, at: At) -> Any:
+    """One client after learning; as it was, if there was nothing to learn."""
+    after = stage.algorithm.learn(client, stage.gradient, seen, at)
+    return after if news is None else chosen(news, after, client)
+
+
+def chosen(which: Any, new: Any, old: Any) -> Any:
+    """`new` where `which` holds, else `old`."""
+    return jax.tree.map(lambda x, y: jnp.where(which, x, y), new, old)
 
 
 def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -> Any:
@@ -95,15 +118,13 @@ def exchange(
     heard = algorithm.participation.heard(key, t, stage.clients)
     clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    line = links.post(state.links, bodies, weights, t)
-    line, bodies, weights = links.arrived(line, wires, t)
-    collected = algorithm.collect.gather(bodies, weights, stage.clients)
+    line, got = links.arrived(links.post(state.links, bodies, weights, t), wires, t)
+    collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     line, delivery = links.deliver(links.announce(line, broadcast, t), wires, t)
 
     def downloaded(client: Any, fresh: Any, params: Any, merged: Any) -> Any:
-        after = algorithm.download(client, params, merged)
-        return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), after, client)
+        return chosen(fresh, algorithm.download(client, params, merged), client)
 
     clients = jax.vmap(downloaded)(clients, *delivery)
     return State(server, clients, line), spoke, jnp.sum(delivery.fresh, dtype=jnp.int32)
@@ -121,9 +142,9 @@ def advance(
 ) -> tuple[State, Row]:
     """The steps from `first` on, as many as `sync` has entries."""
 
-    def body(state: State, given: Any) -> tuple[State, Row]:
+    def one(state: State, given: Any) -> tuple[State, Row]:
         offset, flag, piece = given
         state, row, _ = step(stage, wires, state, key, resident, piece, first + offset, flag)
         return state, row
 
-    return jax.lax.scan(body, state, (jnp.arange(len(sync), dtype=jnp.int32), sync, pieces))
+    return jax.lax.scan(one, state, (jnp.arange(len(sync), dtype=jnp.int32), sync, pieces))

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Algorithm, Problem, Stream
+from mainstem.base import Algorithm, Problem, Setting, Stream, flat
 from mainstem.engines.simulate import links, plain, rounds
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import Stage, meet
+from mainstem.engines.simulate.stage import Stage, said_now
 from mainstem.parts.network import Network
 
 
@@ -35,10 +35,13 @@ class Choice(NamedTuple):
 
     algorithm: Algorithm
     problem: Problem
-    sample: Any
+    sample: Any  # the stream's, as are the next three
     expected: Any
-    clients: int
+    minimiser: Any
+    drawn: bool  # whether it draws something for the whole run
+    setting: Setting
     measure: tuple[str, ...]
+    weights: bytes | None
     dtype: str
     many: bool
     layout: Layout
@@ -52,6 +55,7 @@ def choose(
     stream: Stream,
     *,
     measure: tuple[str, ...],
+    weights: np.ndarray | None,
     dtype: str,
     many: bool,
     layout: Layout,
@@ -64,8 +68,11 @@ def choose(
         problem._replace(spec=_NO_SPEC),
         stream.sample,
         stream.expected,
-        stream.clients,
+        stream.minimiser,
+        stream.drawn is not None,
+        Setting(stream.clients, pending=1),
         measure,
+        None if weights is None else weights.tobytes(),
         dtype,
         many,
         layout,
@@ -75,6 +82,7 @@ def choose(
         known = known._replace(
             wires=(wires.up.tobytes(), wires.down.tobytes()),
             slots=(links.depth(syncs, wires.up), links.depth(syncs, wires.down)),
+            setting=Setting(stream.clients, links.round_trip(syncs, wires)),
         )
     return _compiled(known)
 
@@ -84,8 +92,20 @@ _NO_SPEC: Any = None
 
 @functools.lru_cache(maxsize=64)
 def _compiled(choice: Choice) -> Program:
-    stream = Stream(choice.clients, None, (), None, choice.sample, None, choice.expected)  # type: ignore[arg-type]
-    stage = meet(choice.algorithm, choice.problem, stream, choice.measure, choice.layout.spread)
+    vectors = flat(choice.problem)
+    stage = Stage(
+        choice.algorithm,
+        vectors,
+        vectors.gradient,
+        choice.sample,
+        choice.expected,
+        choice.minimiser,
+        choice.setting,
+        choice.measure,
+        None if choice.weights is None else np.frombuffer(choice.weights),
+        choice.layout.spread,
+        choice.problem.block if jax.default_backend() == "cpu" else None,
+    )
     if choice.wires is None:
         return _fast(stage, choice)
     return _plain(stage, choice)
@@ -99,7 +119,7 @@ def _fast(stage: Stage, choice: Choice) -> Program:
     def models(state: Any) -> Any:
         if rounds.shares(stage):
             return state.broadcast, None
-        return _server_model(stage, state.server), jax.vmap(stage.algorithm.model)(state.clients)
+        return _models(stage, state)
 
     return Program(
         jax.jit(_over_seeds(choice, functools.partial(rounds.begin, stage))),
@@ -118,13 +138,10 @@ def _plain(stage: Stage, choice: Choice) -> Program:
         state, rows = plain.advance(stage, wires, state, key, resident, pieces, first, how)
         return state, choice.layout.whole(gathered(rows))
 
-    def models(state: Any) -> Any:
-        return _server_model(stage, state.server), jax.vmap(stage.algorithm.model)(state.clients)
-
     return Program(
         jax.jit(_over_seeds(choice, lambda key: plain.begin(stage, choice.slots, key))),
         jax.jit(_advance_over_seeds(choice, advance), donate_argnums=0),
-        jax.jit(_over_seeds(choice, models)),
+        jax.jit(_over_seeds(choice, functools.partial(_models, stage))),
         jax.jit(functools.partial(_heard, stage)),
         stage,
     )
@@ -149,13 +166,10 @@ def gathered(rows: Any) -> Any:
     return rows
 
 
-def _server_model(stage: Stage, server: Any) -> Any:
-    """The model that the server would broadcast now, without having heard anything new."""
-    body = jax.eval_shape(stage.problem.init, jax.ShapeDtypeStruct((2,), np.uint32))
-    quiet = stage.algorithm.collect.gather(
-        jnp.zeros((1, body.size), body.dtype), jnp.zeros(1, body.dtype), stage.clients
-    )
-    return stage.algorithm.merge(server, quiet, stage.gradient, jnp.int32(1))[1]
+def _models(stage: Stage, state: Any) -> Any:
+    """(the server's model, each client's): of a personal problem the server knows no own part."""
+    clients = jax.vmap(stage.algorithm.model)(state.clients)
+    return said_now(stage, state.server), jax.vmap(stage.problem.join)(clients)
 
 
 def _over_seeds(choice: Choice, function: Any) -> Any:
@@ -168,7 +182,10 @@ def _advance_over_seeds(choice: Choice, advance: Any) -> Any:
         return advance
 
     def many(state: Any, key: Any, resident: Any, pieces: Any, first: Any, how: Any) -> Any:
-        one = lambda state, key, pieces: advance(state, key, resident, pieces, first, how)  # noqa: E731
-        return jax.vmap(one)(state, key, pieces)
+        def one(state: Any, key: Any, resident: Any, pieces: Any) -> Any:
+            return advance(state, key, resident, pieces, first, how)
+
+        known = (None, 0) if choice.drawn else None  # what is drawn is another for every seed
+        return jax.vmap(one, in_axes=(0, 0, known, 0))(state, key, resident, pieces)
 
     return many

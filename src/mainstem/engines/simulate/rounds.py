@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.base import Collected
-from mainstem.engines.simulate.plain import learnt, uploaded
+from mainstem.base import Arrivals, Collected, Faced
+from mainstem.engines.simulate.plain import learnt, learnt_one, uploaded
 from mainstem.engines.simulate.stage import (
     Row,
     Stage,
@@ -19,7 +19,9 @@ from mainstem.engines.simulate.stage import (
     blockwise,
     everyone,
     face,
+    first_params,
     occasion,
+    said_now,
     written,
 )
 
@@ -42,6 +44,7 @@ class Local(NamedTuple):
     server: Any
     clients: Any
     merged: Any  # each client's newest step that the server has merged
+    base: Any  # the last broadcast, where the server asks what its senders held; else None
 
 
 class Shared(NamedTuple):
@@ -59,12 +62,12 @@ def shares(stage: Stage) -> bool:
 
 def begin(stage: Stage, key: Any) -> Local | Shared:
     """The state before step 1."""
-    params = stage.problem.init(random.fold(key, random.INIT))
-    server, client_of = stage.algorithm.start(params, stage.clients)
+    server, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
     if shares(stage):
         return Shared(server, stage.algorithm.model(client_of(0)))
     ks = everyone(stage)
-    return Local(server, jax.vmap(client_of)(ks), jnp.zeros_like(ks))
+    base = said_now(stage, server) if stage.algorithm.collect.based else None
+    return Local(server, jax.vmap(client_of)(ks), jnp.zeros_like(ks), base)
 
 
 def advance(
@@ -90,7 +93,7 @@ def advance(
 
 def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
     """Client k right after a download."""
-    _, client_of = stage.algorithm.start(broadcast, stage.clients)
+    _, client_of = stage.algorithm.start(broadcast, stage.setting)
     return stage.algorithm.download(client_of(k), broadcast, jnp.int32(0))
 
 
@@ -104,9 +107,12 @@ def _shared_round(
     algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
     heard = algorithm.participation.heard(key, t, stage.clients)
     if shape.cohort is None and _fuses(stage, shape):
-        collected, rows = _gradients(
-            stage, broadcast, key, resident, pieces, t, everyone(stage), heard
-        )
+        ks = everyone(stage)
+        collected, faced = _gradients(stage, broadcast, key, resident, pieces, t, ks, heard)
+        model = stage.algorithm.model(_fresh(stage, broadcast, 0))
+        head = jax.tree.map(lambda x: x[0], pieces)
+        row = written(stage, model[None], faced, key, t, resident, head)
+        rows = jax.tree.map(lambda x: x[None], row)
     else:
         rows = _forward(stage, broadcast, key, resident, pieces, steps, shape.length)
         ks, heard, pieces = _cohort(stage, heard, pieces, shape.cohort)
@@ -139,8 +145,8 @@ def _forward(
             samples = arrive(stage, key, resident, piece, t, k)
             return face(stage, model, samples, key, t, k, shared=True)
 
-        seen, losses, metrics = blockwise(stage, some, piece, ks)
-        return written(stage, model[None], seen, losses, metrics, key, t)
+        faced = blockwise(stage, some, piece, ks)
+        return written(stage, model[None], faced, key, t, resident, piece)
 
     together = max(
         n for n in range(1, length + 1) if (length % n == 0 and n * len(ks) <= BATCH) or n == 1
@@ -159,8 +165,8 @@ def _fuses(stage: Stage, shape: Shape) -> bool:
 
 def _gradients(
     stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, t: Any, k: Any, heard: Any
-) -> tuple[Any, Row]:
-    """What the server collects, as one batched gradient, and the row of these clients."""
+) -> tuple[Any, Faced]:
+    """What the server collects, as one batched gradient, and what these clients faced."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
     def some(piece: Any, k: Any, heard: Any) -> Any:
@@ -169,18 +175,16 @@ def _gradients(
         samples = arrive(stage, key, resident, piece, t, k)
 
         def weighted(params: Any) -> Any:
-            seen, losses, metrics = face(stage, params, samples, key, t, k, shared=True)
-            return weights @ jnp.where(weights > 0, losses, 0), (seen, losses, metrics)
+            faced = face(stage, params, samples, key, t, k, shared=True)
+            return weights @ jnp.where(weights > 0, faced.loss, 0), faced
 
         total, faced = jax.grad(weighted, has_aux=True)(model)
         return total[None], weights, faced
 
     head = jax.tree.map(lambda x: x[0], pieces)
-    totals, weights, (seen, losses, metrics) = blockwise(stage, some, head, k, heard)
+    totals, weights, faced = blockwise(stage, some, head, k, heard)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    collected = Collected(jnp.sum(totals, axis=0), jnp.sum(weights), spoke, stage.clients)
-    row = written(stage, model[None], seen, losses, metrics, key, t)
-    return collected, jax.tree.map(lambda x: x[None], row)
+    return Collected(jnp.sum(totals, axis=0), jnp.sum(weights), spoke, stage.clients), faced
 
 
 def _messages(
@@ -197,34 +201,36 @@ def _messages(
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
     def some(pieces: Any, k: Any, heard: Any) -> Any:
-        def seen(t: Any, piece: Any) -> Any:
+        def faced(t: Any, piece: Any) -> Faced:
             samples = arrive(stage, key, resident, piece, t, k)
-            return face(stage, model, samples, key, t, k, shared=True)[0]
+            return face(stage, model, samples, key, t, k, shared=True)
 
         def one(clients: Any, given: Any) -> tuple[Any, None]:
             t, piece = given
-            return learnt(stage, clients, seen(t, piece), key, t, k), None
+            return learnt(stage, clients, faced(t, piece), key, t, k), None
 
         pieces = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)  # steps first
         head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
-        clients = _first_learnt(stage, broadcast, seen(steps[0], head), key, steps[0], k)
+        clients = _first_learnt(stage, broadcast, faced(steps[0], head), key, steps[0], k)
         if len(steps) > 1:
             clients, _ = jax.lax.scan(one, clients, (steps[1:], rest))
         return uploaded(stage, clients, heard, key, steps[-1], k)[1:]
 
     by_client = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)
     bodies, weights = blockwise(stage, some, by_client, k, heard)
-    return stage.algorithm.collect.gather(bodies, weights, stage.clients)
+    base = jnp.broadcast_to(broadcast, (len(k), broadcast.size))
+    got = Arrivals(bodies, weights, k, jnp.broadcast_to(steps[-1], k.shape), base)
+    return stage.algorithm.collect.gather(got, stage.clients)
 
 
-def _first_learnt(stage: Stage, broadcast: Any, seen: Any, key: Any, t: Any, k: Any) -> Any:
+def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, key: Any, t: Any, k: Any) -> Any:
     """The clients after the first step of a round, taken from one model: its products are shared."""
     at = occasion(key, random.LEARN, t, k)
 
-    def one(k: Any, seen: Any, at: Any) -> Any:
-        return stage.algorithm.learn(_fresh(stage, broadcast, k), stage.gradient, seen, at)
+    def one(k: Any, seen: Any, news: Any, at: Any) -> Any:
+        return learnt_one(stage, _fresh(stage, broadcast, k), seen, news, at)
 
-    return jax.vmap(one)(k, seen, at)
+    return jax.vmap(one)(k, faced.seen, faced.news, at)
 
 
 # --- clients with models of their own ------------------------------------------------------------
@@ -240,9 +246,9 @@ def _local_round(
         t, piece = given
         samples = arrive(stage, key, resident, piece, t, ks)
         models = jax.vmap(stage.algorithm.model)(clients)
-        seen, losses, metrics = face(stage, models, samples, key, t, ks, shared=False)
-        row = written(stage, models, seen, losses, metrics, key, t)
-        return learnt(stage, clients, seen, key, t, ks), row
+        faced = face(stage, models, samples, key, t, ks, shared=False)
+        row = written(stage, models, faced, key, t, resident, piece)
+        return learnt(stage, clients, faced, key, t, ks), row
 
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     clients, rows = _scan(one, state.clients, (steps, pieces), shape.length)
@@ -265,8 +271,8 @@ def _local_stretch(
     def one(clients: Any, given: Any) -> tuple[Any, Any]:
         t, sample = given
         models = jax.vmap(stage.algorithm.model)(clients)
-        seen, _, _ = face(stage, models, sample, key, t, ks, shared=False)
-        return learnt(stage, clients, seen, key, t, ks), models
+        faced = face(stage, models, sample, key, t, ks, shared=False)
+        return learnt(stage, clients, faced, key, t, ks), models
 
     def whole(state: Local, given: Any) -> tuple[Local, Any]:
         steps, _ = given
@@ -278,11 +284,12 @@ def _local_stretch(
 
     state, (models, spoke, got) = jax.lax.scan(whole, state, split)
 
-    def after(t: Any, sample: Any, models: Any) -> Row:
-        seen, losses, metrics = face(stage, models, sample, key, t, ks, shared=False)
-        return written(stage, models, seen, losses, metrics, key, t)
+    def after(t: Any, sample: Any, models: Any, piece: Any) -> Row:
+        faced = face(stage, models, sample, key, t, ks, shared=False)
+        return written(stage, models, faced, key, t, resident, piece)
 
-    rows = jax.vmap(after)(steps, samples, models.reshape(count, *models.shape[2:]))
+    models = jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), models)
+    rows = jax.vmap(after)(steps, samples, models, pieces)
     return state, _counted(rows, shape.length, spoke, got)
 
 
@@ -295,12 +302,17 @@ def _exchanged(
     algorithm, ks = stage.algorithm, everyone(stage)
     heard = algorithm.participation.heard(key, t, stage.clients)
     clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
-    collected = algorithm.collect.gather(bodies, weights, stage.clients)
+    base = None
+    if state.base is not None:
+        base = jnp.broadcast_to(state.base, (stage.clients, state.base.size))
+    got = Arrivals(bodies, weights, ks, jnp.broadcast_to(t, ks.shape), base)
+    collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     merged = jnp.where(weights > 0, t, state.merged)
     clients = jax.vmap(algorithm.download, in_axes=(0, None, 0))(clients, broadcast, merged)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    return Local(server, clients, merged), spoke, jnp.int32(stage.clients)
+    base = None if state.base is None else broadcast
+    return Local(server, clients, merged, base), spoke, jnp.int32(stage.clients)
 
 
 # --- shared by both ------------------------------------------------------------------------------

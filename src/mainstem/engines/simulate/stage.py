@@ -12,10 +12,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import random
-from mainstem.base import Algorithm, At, Flat, Form, Gradient, Problem, Sample, Stream, flat
+from mainstem.base import (
+    Algorithm,
+    Arrivals,
+    At,
+    Faced,
+    Flat,
+    Form,
+    Gradient,
+    Sample,
+    Setting,
+    constant,
+)
 
 PAIRS = 64  # of a model and a sample, from which a network's collective loss is estimated
-MEASURES = ("average", "collective", "consensus", "expected", "virtual")
+MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
 Row = dict[str, jax.Array]  # what is recorded of a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # lays an array over the devices by its client axis
 
@@ -26,30 +37,58 @@ class Stage(NamedTuple):
     algorithm: Algorithm
     problem: Flat
     gradient: Gradient
-    sample: Any  # the stream's
-    expected: Any  # the stream's, or None
-    clients: int
+    sample: Any  # the stream's, as are the next two
+    expected: Any
+    minimiser: Any
+    setting: Setting
     measure: tuple[str, ...]
+    weights: np.ndarray | None  # lambda_i of Agarwal et al. 2020, eq. (1)
     spread: Spread
     block: int | None  # clients at a time; None: all at once
 
+    @property
+    def clients(self) -> int:
+        """K."""
+        return self.setting.clients
 
-def meet(
-    algorithm: Algorithm, problem: Problem, stream: Stream, measure: tuple[str, ...], spread: Spread
-) -> Stage:
-    """The stage for these three, in the dtype in force."""
-    vectors = flat(problem)
-    return Stage(
-        algorithm,
-        vectors,
-        vectors.gradient,
-        stream.sample,
-        stream.expected,
-        stream.clients,
-        measure,
-        spread,
-        problem.block if jax.default_backend() == "cpu" else None,
+
+def first_params(stage: Stage, key: Any) -> Any:
+    """The model before step 1, as the algorithm takes it."""
+    params = stage.problem.init(random.fold(key, random.INIT))
+    return stage.problem.split(params) if stage.algorithm.personal else params
+
+
+def quiet(stage: Stage, like: Any) -> Arrivals:
+    """A door at which nobody stands; `like` is the body that does not come."""
+    params = jax.eval_shape(lambda key: first_params(stage, key), _KEY)
+    base = params.shared if stage.algorithm.personal else params
+    return Arrivals(
+        jnp.zeros((1, like.size), like.dtype),
+        jnp.zeros(1, base.dtype),
+        jnp.zeros(1, jnp.int32),
+        jnp.zeros(1, jnp.int32),
+        jnp.zeros((1, base.size), base.dtype) if stage.algorithm.collect.based else None,
     )
+
+
+def body(stage: Stage) -> Any:
+    """A client's message, as a shape."""
+
+    def said(key: Any) -> Any:
+        _, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
+        at = At(jnp.int32(1), jnp.int32(0), key)
+        return stage.algorithm.upload(client_of(jnp.int32(0)), at)[1]
+
+    return jax.eval_shape(said, _KEY)
+
+
+def said_now(stage: Stage, server: Any) -> Any:
+    """What the server would broadcast now, without having heard anything new."""
+    collected = stage.algorithm.collect.gather(quiet(stage, body(stage)), stage.clients)
+    return stage.algorithm.merge(server, collected, stage.gradient, jnp.int32(1))[1]
+
+
+_KEY = jax.ShapeDtypeStruct((2,), np.uint32)
 
 
 def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
@@ -85,8 +124,10 @@ def arrive(stage: Stage, key: Any, resident: Any, pieces: Any, t: Any, k: Any) -
     return jax.vmap(lambda piece, at: stage.sample(resident, piece, at))(pieces, at)
 
 
-def face(stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, shared: bool) -> Any:
-    """Clients decide: (what each has seen, its loss, its metrics). `shared`: one model for all."""
+def face(
+    stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, shared: bool
+) -> Faced:
+    """Clients decide. `shared`: one model for all."""
     at = occasion(key, random.DECIDE, t, k)
     if shared:
         return stage.problem.together(params, samples, at)
@@ -94,42 +135,58 @@ def face(stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, s
 
 
 def written(
-    stage: Stage, models: Any, seen: Any, losses: Any, metrics: Any, key: Any, t: Any
+    stage: Stage, models: Any, faced: Faced, key: Any, t: Any, resident: Any, pieces: Any
 ) -> Row:
     """The row of a step: mean loss and metrics, and what was asked to be measured.
 
     `models` are those of all clients, or a single one if all share it.
     """
-    row = {"loss": averaged(losses), **{name: averaged(each) for name, each in metrics.items()}}
+    row = {"loss": averaged(faced.loss)}
+    row |= {name: averaged(each) for name, each in faced.metrics.items()}
+    if stage.weights is not None:
+        row["weighted"] = averaged(constant(stage.weights) * faced.loss)
+    if not stage.measure:
+        return row
+    models = jax.vmap(stage.problem.join)(models)
     for name in stage.measure:
         if name == "collective" and not stage.problem.convex:
-            row |= _sampled_collective(stage, models, seen, key, t)
+            row |= _sampled_collective(stage, models, faced, key, t)
+        elif name == "deviation":
+            piece = jax.tree.map(lambda x: x[0], pieces)
+            off = averaged(models) - stage.minimiser(resident, piece, t)
+            row[name] = jnp.sum(off**2)
         else:
-            row[name] = _measured(name, stage, models, seen, t)
+            row[name] = _measured(name, stage, models, faced, t)
     return row
 
 
-def _sampled_collective(stage: Stage, models: Any, seen: Any, key: Any, t: Any) -> Row:
+def _here(faced: Faced) -> Any:
+    """Who had a sample, as numbers; 1 where nobody can be without."""
+    return faced.metrics.get("present", 1)
+
+
+def _sampled_collective(stage: Stage, models: Any, faced: Faced, key: Any, t: Any) -> Row:
     """A network's collective loss from random pairs of a model and a sample, with its standard error."""
     draws = random.bits(random.fold(key, random.MEASURE, t), (2, PAIRS))
     whose = (draws[0] % np.uint32(len(models))).astype(jnp.int32)
     whom = (draws[1] % np.uint32(stage.clients)).astype(jnp.int32)
-    on = jax.tree.map(lambda x: x[whom], seen)
-    losses = jax.vmap(stage.problem.loss)(models[whose], on)
+    on = jax.tree.map(lambda x: x[whom], faced.seen)
+    here = jnp.broadcast_to(_here(faced), stage.clients)[whom]
+    losses = here * jax.vmap(stage.problem.loss)(models[whose], on)
     return {
         "collective": jnp.mean(losses),
         "collective_error": jnp.std(losses, ddof=1) / PAIRS**0.5,
     }
 
 
-def _measured(name: str, stage: Stage, models: Any, seen: Any, t: Any) -> jax.Array:
+def _measured(name: str, stage: Stage, models: Any, faced: Faced, t: Any) -> jax.Array:
     center = averaged(models)
     if name == "average":
         return center
     if name == "consensus":  # V_t of Sahu et al. 2026
         return averaged(jnp.sum((models - center) ** 2, axis=1))
     if name == "collective":  # (1/m) sum of l_t(x_i), Mitra et al. 2021, eq. (2)
-        return _collective(stage, models, seen)
+        return _collective(stage, models, faced)
     ks = everyone(stage)
     expected = _mean_form(jax.vmap(lambda k: stage.expected(t, k))(ks))
     if name == "virtual":  # the expected loss of the mean model, Sahu et al. 2026, Lemma 1
@@ -137,13 +194,15 @@ def _measured(name: str, stage: Stage, models: Any, seen: Any, t: Any) -> jax.Ar
     return averaged(jax.vmap(expected.value)(models))  # their eq. (3)
 
 
-def _collective(stage: Stage, models: Any, seen: Any) -> jax.Array:
+def _collective(stage: Stage, models: Any, faced: Faced) -> jax.Array:
     """Every client's model on every client's loss: by moments, or as one matrix product."""
     if stage.problem.form is not None:
-        pooled = _mean_form(jax.vmap(stage.problem.form)(seen))
-        return averaged(jax.vmap(pooled.value)(models))
+        forms = jax.vmap(stage.problem.form)(faced.seen)
+        if "present" in faced.metrics:
+            forms = jax.vmap(Form.times)(forms, _here(faced))
+        return averaged(jax.vmap(_mean_form(forms).value)(models))
     each = jax.vmap(jax.vmap(stage.problem.loss, in_axes=(None, 0)), in_axes=(0, None))
-    return jnp.mean(each(models, seen))
+    return jnp.mean(each(models, faced.seen) * _here(faced))
 
 
 def _mean_form(forms: Form) -> Form:
