@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainstem import algorithms, datasets, measure, parts, problems, streams, theory
+    from mainstem.algorithms.central import central
+    from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
     from mainstem.algorithms.fedogd import fedogd
     from mainstem.algorithms.fedomd import fedomd
+    from mainstem.algorithms.fedres_erm import fedres_erm
+    from mainstem.algorithms.fedres_sgd import fedres_sgd
     from mainstem.algorithms.fedsea import fedsea
+    from mainstem.algorithms.fictitious_play import fictitious_play
+    from mainstem.algorithms.independent import independent
     from mainstem.algorithms.ofedavg import ofedavg
     from mainstem.algorithms.ofediq import ofediq
     from mainstem.engines.simulate import simulate
@@ -17,12 +23,18 @@ if TYPE_CHECKING:
     from mainstem.theory import plan
 
 _HOMES = {
-    "Run": "mainstem.run",
     "MainstemError": "mainstem.errors",
+    "Run": "mainstem.run",
+    "central": "mainstem.algorithms",
     "compare": "mainstem.run",
+    "dynamic_fedavg": "mainstem.algorithms",
     "fedogd": "mainstem.algorithms",
     "fedomd": "mainstem.algorithms",
+    "fedres_erm": "mainstem.algorithms",
+    "fedres_sgd": "mainstem.algorithms",
     "fedsea": "mainstem.algorithms",
+    "fictitious_play": "mainstem.algorithms",
+    "independent": "mainstem.algorithms",
     "load": "mainstem.run",
     "network": "mainstem.parts",
     "ofedavg": "mainstem.algorithms",
@@ -36,11 +48,17 @@ __all__ = [
     "MainstemError",
     "Run",
     "algorithms",
+    "central",
     "compare",
     "datasets",
+    "dynamic_fedavg",
     "fedogd",
     "fedomd",
+    "fedres_erm",
+    "fedres_sgd",
     "fedsea",
+    "fictitious_play",
+    "independent",
     "load",
     "measure",
     "network",

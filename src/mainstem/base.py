@@ -44,6 +44,13 @@ class Sample(NamedTuple):
     count: Any = None
 
 
+class Batch(NamedTuple):
+    """What a client has seen where many samples came at once: the first `count` of `items`."""
+
+    items: Any  # leaves [n, ...]
+    count: Any
+
+
 class Form(NamedTuple):
     """A loss that is quadratic in the model: w'Aw/2 - b'w + c; A a matrix, or a scalar times I.
 
@@ -85,6 +92,11 @@ class Residual(NamedTuple):
     shared: Callable[[Any, Any], Any]  # (the shared part, global features) -> prediction
     own: Callable[[Any, Any], Any]  # (the own part, local features) -> prediction
     penalty: Callable[[Any, Any], Any]  # (the sum of both, label) -> loss
+
+    def told(self, own: Any, seen: Any) -> Any:
+        """What a client tells the server: (global features, local prediction, label)."""
+        x, local, label = self.read(seen)
+        return joined(x, self.own(own, local), label)
 
 
 Together = Callable[[Any, Sample, At], tuple[Any, Any, Mapping[str, Any]]]
@@ -245,6 +257,11 @@ def flat(problem: Problem) -> Flat:
         convex=problem.convex,
     )
     return vectors
+
+
+def joined(features: Any, *numbers: Any) -> Any:
+    """One vector: features, then single numbers."""
+    return jnp.concatenate([features, jnp.stack([jnp.asarray(n, features.dtype) for n in numbers])])
 
 
 def _ravel(nested: Any) -> Params:
@@ -425,6 +442,7 @@ class Setting(NamedTuple):
 
     clients: int  # K
     pending: int  # how many of a client's messages can be on their way up and back at once, at most
+    gradient: Gradient  # the problem's
 
 
 class Algorithm(NamedTuple):
@@ -435,7 +453,7 @@ class Algorithm(NamedTuple):
     learn: Callable[[Any, Gradient, Any, At], Any]
     upload: Callable[[Any, At], tuple[Any, Params, Any]]
     merge: Callable[[Any, Collected, Gradient, Any], tuple[Any, Params]]
-    download: Callable[[Any, Params, Any], Any]
+    download: Callable[[Any, Params, Gradient, Any], Any]
     sync: Sync
     participation: Participation
     codec: Codec
@@ -445,4 +463,6 @@ class Algorithm(NamedTuple):
     # A part of the model stays at the client: params are a `Pair`, each part in the domain, and
     # broadcasts are the shared part.
     personal: bool = False
+    # Refuses a run that does not fit: (problem, the first samples of all clients, steps).
+    check: Callable[[Problem, Sample, int], None] | None = None
     spec: Spec = UNRECORDED

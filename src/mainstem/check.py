@@ -67,6 +67,18 @@ def rates(owner: str, name: str, value: Any) -> np.ndarray:
     return array
 
 
+def counts(owner: str, name: str, value: Any) -> np.ndarray:
+    """`value` as one whole number of at least 1, or one for each client."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refuse(owner, name, "be whole numbers of at least 1", value) from None
+    fine = np.issubdtype(array.dtype, np.integer) and array.ndim < 2 and array.size
+    if not fine or (array < 1).any():
+        raise refuse(owner, name, "be whole numbers of at least 1", value)
+    return array
+
+
 def one_of(owner: str, name: str, value: Any, allowed: Collection[str]) -> str:
     """`value` as one of the `allowed` words."""
     if value not in allowed:

@@ -98,7 +98,7 @@ def fedomd(
         mean = got.mean(otherwise=server)
         return mean, mean
 
-    def download(client: Client, params: Params, merged: Any) -> Client:
+    def download(client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
         return client._replace(params=params)
 
     return Algorithm(

@@ -100,7 +100,7 @@ def ofediq(
         moved = server - eta / got.clients * got.sum
         return moved, moved
 
-    def download(client: Client, params: Params, merged: Any) -> Client:
+    def download(client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
         return Client(received=params, local=params, unsent=client.unsent)
 
     return Algorithm(

@@ -71,7 +71,7 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
     projects = name != "p_ball" and (matrices.all() or name in ("simplex", "everything"))
     if matrices.ndim == 1 and len(prefixes) > 1 and projects:
         return _isotropic(question, matrices, vectors, constants)
-    return _solved(
+    return solved(
         [
             minimise_quadratic(*form, _feasible(question.domain), radius=question.radius)
             for form in totals
@@ -112,7 +112,8 @@ def _replay_of(problem: Problem, sample: Any, expected: Any, clients: int, dtype
         if expected is not None:
             return expected(t, k)
         assert vectors.form is not None
-        return vectors.form(_seen(vectors, sample, key, resident, piece, t, k))
+        seen, here = seen_by(vectors, sample, key, resident, piece, t, k)
+        return vectors.form(seen).times(here)
 
     def step(key: Any, resident: Any, pieces: Any, t: Any) -> Form:
         forms = jax.vmap(lambda piece, k: form(key, resident, piece, t, k))(pieces, ks)
@@ -121,12 +122,18 @@ def _replay_of(problem: Problem, sample: Any, expected: Any, clients: int, dtype
     return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
 
 
-def _seen(problem: Flat, sampled: Any, key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Any:
-    """What client k saw at step t (of a problem that reveals the same whatever was decided)."""
+def seen_by(
+    problem: Flat, sampled: Any, key: Any, resident: Any, piece: Any, t: Any, k: Any
+) -> tuple[Any, Any]:
+    """What client k saw at step t, and 1 if it saw anything, else 0.
+
+    For a problem that reveals the same whatever was decided.
+    """
     at = At(t, k, random.fold(key, random.STREAM, t, k))
     sample = sampled(resident, piece, at)
     decision = problem.decide(problem.init(key), sample.shown, at)
-    return problem.reveal(decision, sample)
+    here = 1 if sample.count is None else (sample.count > 0).astype(jnp.result_type(float))
+    return problem.reveal(decision, sample), here
 
 
 def _isotropic(
@@ -166,7 +173,7 @@ def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
             found = _minimised(question, objective, weight, start)
             solutions.append(found._replace(value=prefix * found.value, gap=prefix * found.gap))
             start = found.params
-    return _solved(solutions)
+    return solved(solutions)
 
 
 def _weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
@@ -186,7 +193,8 @@ def _weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.
         return rows, [tally[used] / tally.sum() for tally in tallies]
     rows = _replayed(question, last)
     share = np.repeat(np.arange(1, last + 1), stream.clients)
-    return rows, [(share <= prefix) / (prefix * stream.clients) for prefix in prefixes]
+    here = 1 if rows.count is None else rows.count > 0
+    return rows, [here * (share <= prefix) / (prefix * stream.clients) for prefix in prefixes]
 
 
 def _replayed(question: Question, last: int) -> Sample:
@@ -278,7 +286,7 @@ def _feasible(domain: Domain) -> Feasible:
     return Feasible(domain.name, project, reach, domain.bounds)
 
 
-def _solved(solutions: list[Solution]) -> Hindsight:
+def solved(solutions: list[Solution]) -> Hindsight:
     last = solutions[-1]
     values, gaps = (np.array([getattr(s, name) for s in solutions]) for name in ("value", "gap"))
     return Hindsight(values, gaps, last.params, last.statement)

@@ -10,8 +10,15 @@ from mainstem import check
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.hindsight import Question, best_fixed
+from mainstem.measure.personal import best_pair
 
-KINDS = {"global": "loss", "collective": "collective", "expected": "expected", "virtual": "virtual"}
+KINDS = {
+    "global": "loss",
+    "collective": "collective",
+    "expected": "expected",
+    "personal": "loss",
+    "virtual": "virtual",
+}
 
 
 class Regret(NamedTuple):
@@ -49,21 +56,31 @@ def regret_of(
     at: Sequence[int] | str | None,
     kind: str | None,
     radius: float,
+    weights: np.ndarray | None,
 ) -> Regret:
     """The regret of a run with this trace; see `Run.regret`."""
-    chosen = _kind(trace, kind, shared)
+    if problem.news is not None:
+        raise MainstemError(
+            "regret: what is seen depends on what was decided: see run.average_regret and run.value()"
+        )
+    chosen = _kind(trace, kind, shared, problem.personal)
     prefixes = _prefixes(at, steps)
     starts = np.atleast_2d(start)
     if not np.isfinite(starts).all():
         raise MainstemError(
             "regret: the run diverged, its final model is not finite: take a smaller step"
         )
-    spent = np.cumsum(trace[KINDS[chosen]], axis=1)[:, np.array(prefixes) - 1]
+    weighted = chosen == "personal" and "weighted" in trace
+    column = "weighted" if weighted else KINDS[chosen]
+    spent = np.cumsum(trace[column], axis=1)[:, np.array(prefixes) - 1]
     bests = []
     for n, seed in enumerate(seeds):
         expected = chosen in ("expected", "virtual")
         question = Question(problem, stream, domain, seed, dtype, radius, starts[n], expected)
-        bests.append(best_fixed(question, prefixes))
+        if chosen == "personal":
+            bests.append(best_pair(question, prefixes, weights))
+        else:
+            bests.append(best_fixed(question, prefixes))
         if expected:  # the same for every seed
             bests *= len(seeds)
             break
@@ -85,8 +102,10 @@ def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -
     )
 
 
-def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool) -> str:
+def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool, personal: bool) -> str:
     if kind is None:
+        if personal:
+            return "personal"
         if "collective" in trace:
             return "collective"
         if shared:

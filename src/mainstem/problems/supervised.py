@@ -23,7 +23,7 @@ def supervised(
     apply: Apply,
     penalty: Penalty,
     *,
-    shape: tuple[int, ...] | None,
+    shape: Any,
     classes: int | None,
     ridge: float = 0.0,
     convex: bool = False,
@@ -33,7 +33,7 @@ def supervised(
     apply_many: Apply | None = None,
     block: int | None = None,
 ) -> Problem:
-    """A problem that scores `shape` features and pays `penalty`, plus ridge |params|^2 / 2.
+    """A problem that scores features of `shape` (or of several) and pays `penalty`, plus ridge |params|^2 / 2.
 
     With `classes` the target is a label and the metric `correct`; without, it is a number and the
     metric `squared_error`. `apply_many` scores many samples at once, where that is faster,
@@ -90,11 +90,10 @@ def _squared_norm(params: Any) -> Any:
     return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
 
 
-def _check_features(owner: str, shown: np.ndarray, shape: tuple[int, ...] | None) -> None:
-    if shape is not None and np.shape(shown)[1:] != shape:
-        raise BadData(
-            f"{owner}: wants features of shape {shape}, the stream has {np.shape(shown)[1:]}"
-        )
+def _check_features(owner: str, shown: Any, shape: Any) -> None:
+    found = jax.tree.map(lambda x: np.shape(x)[1:], shown)
+    if shape is not None and found != shape:
+        raise BadData(f"{owner}: wants features of shape {shape}, the stream has {found}")
 
 
 def _check_numbers(owner: str, hidden: np.ndarray) -> None:

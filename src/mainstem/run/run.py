@@ -10,6 +10,8 @@ import numpy as np
 from mainstem import experiment
 from mainstem.base import Algorithm, Domain, Problem, Stream, flat
 from mainstem.errors import BadData, MainstemError
+from mainstem.measure.exam import examined
+from mainstem.measure.policy import Value, value_of
 from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
 from mainstem.run import folder as folders
@@ -33,11 +35,13 @@ class Summary(NamedTuple):
 
 CURVES = (
     "accuracy",
+    "average_regret",
     "consensus",
     "downlink_bits",
     "downlink_bytes",
     "loss",
     "mse",
+    "msd",
     "uplink_bits",
     "uplink_bytes",
 )
@@ -98,8 +102,12 @@ class Run:
         return self.column("loss")
 
     def _running(self, name: str) -> np.ndarray:
+        """The mean so far, over clients and steps at which they saw something."""
         values = self.column(name)
-        return np.asarray(np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1))
+        present = self.column("present") if "present" in self.trace else np.ones_like(values)
+        return np.asarray(
+            np.cumsum(values, axis=-1) / np.maximum(np.cumsum(present, axis=-1), 1e-12)
+        )
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -110,6 +118,34 @@ class Run:
     def mse(self) -> np.ndarray:
         """MSE(t) of Kwon et al. 2023: the mean squared error, over clients and steps so far."""
         return self._running("squared_error")
+
+    @property
+    def average_regret(self) -> np.ndarray:
+        """A bandit's regret so far, over clients and steps: Agarwal et al. 2020, eq. (11)."""
+        return self._running("regret")
+
+    @property
+    def msd(self) -> np.ndarray:
+        """The mean-square deviation of Rizk et al. 2020 in dB, averaged over the seeds.
+
+        Entry t is that of the model after t steps against the minimiser of the aggregate risk at
+        step t, from t = 0 on; needs `measure=["deviation"]`.
+        """
+        return np.asarray(10 * np.log10(np.atleast_2d(self.column("deviation")).mean(axis=0)))
+
+    def value(self, kind: str = "dr") -> Value:
+        """What the policy would have earned on a replayed log: "ips", "dr", or the log's own "reward"."""
+        return value_of(self.trace, kind, self.summary.clients)
+
+    def held_out(self) -> dict[str, np.ndarray]:
+        """The final models on held-out samples: each metric for each client's own task, [clients].
+
+        For streams that hold samples out, such as `streams.tasks`; [seeds, clients] if there are
+        several seeds.
+        """
+        if self.problem is None or self.stream is None or self.stream.exam is None:
+            raise MainstemError("held_out: the stream holds no samples out; streams.tasks does")
+        return examined(self.problem, self.stream, self.summary.seeds, self.client_models)
 
     @property
     def consensus(self) -> np.ndarray:
@@ -147,7 +183,10 @@ class Run:
 
     @property
     def model(self) -> Any:
-        """The server's final model, as the problem writes it (a vector if the problem is unknown)."""
+        """The server's final model, as the problem writes it (a vector if the problem is unknown).
+
+        Where clients keep an own part, the shared part alone.
+        """
         return self._unravelled(self._model["server"])
 
     @property
@@ -170,6 +209,9 @@ class Run:
     def _unravelled(self, vector: np.ndarray) -> Any:
         if self.problem is None or len(self.summary.seeds) > 1:
             return np.asarray(vector)
+        if vector.shape[-1] < self.problem.size:
+            own = np.zeros(self.problem.size - vector.shape[-1], vector.dtype)
+            return flat(self.problem).unravel(np.concatenate([vector, own])).shared
         return flat(self.problem).unravel(np.asarray(vector))
 
     def regret(
@@ -185,7 +227,9 @@ class Run:
         `at`: the prefixes to compare at, each with the best model *for that prefix* (None: the
         whole run; "all": every step, where a closed form makes that cheap). `kind`: global (the
         shared model on each client's data), collective (every client's model on everybody's),
-        expected or virtual; left out, the first of collective and global that was measured.
+        personal (each client's models on its own data, against the jointly best shared and own
+        ones), expected or virtual; left out, personal for problems with an own part, else the first
+        of collective and global that was measured.
         `radius` is the ball for problems without a minimiser. A run loaded from a folder whose
         stream came from memory wants that stream again.
         """
@@ -196,6 +240,7 @@ class Run:
             raise BadData(
                 f"regret: the run had {self.summary.clients} clients, not {source.clients}"
             )
+        weights = self.spec["simulate"].get("weights")
         return regret_of(
             self.trace,
             self.problem,
@@ -209,6 +254,7 @@ class Run:
             at=at,
             kind=kind,
             radius=radius,
+            weights=None if weights is None else np.asarray(weights),
         )
 
     def to_pandas(self) -> Any:

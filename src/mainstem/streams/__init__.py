@@ -5,7 +5,12 @@ from mainstem.streams.datasets import dataset, digits
 from mainstem.streams.deal import by_key, by_label, evenly, in_time
 from mainstem.streams.files import csv, parquet
 from mainstem.streams.generated import alternating, generated
+from mainstem.streams.log import log
+from mainstem.streams.residuals import linear_bandit, residuals
 from mainstem.streams.sea import sea_quadratic, sea_ridge
+from mainstem.streams.split import sometimes, split
+from mainstem.streams.tasks import tasks
+from mainstem.streams.walking import walking
 
 __all__ = [
     "alternating",
@@ -18,7 +23,14 @@ __all__ = [
     "evenly",
     "generated",
     "in_time",
+    "linear_bandit",
+    "log",
     "parquet",
+    "residuals",
     "sea_quadratic",
     "sea_ridge",
+    "sometimes",
+    "split",
+    "tasks",
+    "walking",
 ]

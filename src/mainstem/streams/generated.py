@@ -15,14 +15,17 @@ from mainstem.spec import recorded
 
 @recorded
 def generated(
-    sample: Callable[[Key, Any, Any], Any],
+    sample: Callable[..., Any],
     clients: int,
     steps: int | None = None,
     expected: Callable[[Any, Any], Form] | None = None,
+    drawn: Callable[[int], Any] | None = None,
 ) -> Stream:
     """`sample(key, t, k)` gives (shown, hidden); the key is another one for every step and client.
 
-    `expected(t, k)`, if given, is the expected loss of client k at step t as a quadratic form.
+    A third value, if given, is how many samples this is: 0 where nothing came. `expected(t, k)` is
+    the expected loss of client k at step t as a quadratic form. `drawn(seed)` is what a run draws
+    once for all its steps, and becomes a fourth argument of `sample`.
 
     >>> import jax
     >>> coin = generated(lambda key, t, k: (jax.random.normal(key, (3,)), t % 2), clients=5)
@@ -38,9 +41,12 @@ def generated(
     if expected is not None and not callable(expected):
         raise check.refuse("generated", "expected", "be a function of (step, client)", expected)
 
+    if drawn is not None and not callable(drawn):
+        raise check.refuse("generated", "drawn", "be a function of the seed", drawn)
+
     def make(resident: Any, piece: Any, at: At) -> Sample:
-        shown, hidden = sample(at.key, at.t, at.k)
-        return Sample(shown, hidden)
+        once = () if drawn is None else (resident[1],)
+        return Sample(*sample(at.key, at.t, at.k, *once))
 
     return Stream(
         clients,
@@ -50,6 +56,7 @@ def generated(
         sample=make,
         rows=lambda: None,
         expected=expected,
+        drawn=drawn,
     )
 
 

@@ -33,9 +33,10 @@ def admit(
             f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}"
         )
     algorithm.participation.check(steps, stream.clients)
-    algorithm.codec.check(problem.size)
     common_domain(algorithm.domain, problem.domain)
     _fits(problem, stream)
+    if algorithm.check is not None:
+        algorithm.check(problem, jax.tree.map(np.asarray, _first_samples(stream)), steps)
     return _measures(algorithm, problem, stream, measure)
 
 

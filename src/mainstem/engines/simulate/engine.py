@@ -81,6 +81,10 @@ def simulate(
     job = Job(
         algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured, counted
     )
+    spread = layout(devices, stream.clients)
+    with jax.enable_x64(dtype == "float64"):
+        compiled = _compiled(job, spread, plain or debug)
+        algorithm.codec.check(body(compiled.stage).size)
     path = None if folder is None else Path(folder)
     if path is not None:
         folders.claim(path, job.spec)
@@ -88,8 +92,6 @@ def simulate(
         contextlib.closing(Book(path, job.seeds, checkpoint)) as book,
         jax.enable_x64(dtype == "float64"),
     ):
-        spread = layout(devices, stream.clients)
-        compiled = _compiled(job, spread, plain or debug)
         if debug:
             state = _debugged(job, compiled, book)
         else:

@@ -124,7 +124,7 @@ def exchange(
     line, delivery = links.deliver(links.announce(line, broadcast, t), wires, t)
 
     def downloaded(client: Any, fresh: Any, params: Any, merged: Any) -> Any:
-        return chosen(fresh, algorithm.download(client, params, merged), client)
+        return chosen(fresh, algorithm.download(client, params, stage.gradient, merged), client)
 
     clients = jax.vmap(downloaded)(clients, *delivery)
     return State(server, clients, line), spoke, jnp.sum(delivery.fresh, dtype=jnp.int32)

@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     expected: Any
     minimiser: Any
     drawn: bool  # whether it draws something for the whole run
-    setting: Setting
+    clients: int
     measure: tuple[str, ...]
     weights: bytes | None
     dtype: str
@@ -47,6 +47,7 @@ class Choice(NamedTuple):
     layout: Layout
     wires: tuple[bytes, bytes] | None  # None: the fast path
     slots: tuple[int, int] = (1, 1)
+    pending: int = 1
 
 
 def choose(
@@ -70,7 +71,7 @@ def choose(
         stream.expected,
         stream.minimiser,
         stream.drawn is not None,
-        Setting(stream.clients, pending=1),
+        stream.clients,
         measure,
         None if weights is None else weights.tobytes(),
         dtype,
@@ -82,7 +83,7 @@ def choose(
         known = known._replace(
             wires=(wires.up.tobytes(), wires.down.tobytes()),
             slots=(links.depth(syncs, wires.up), links.depth(syncs, wires.down)),
-            setting=Setting(stream.clients, links.round_trip(syncs, wires)),
+            pending=links.round_trip(syncs, wires),
         )
     return _compiled(known)
 
@@ -100,7 +101,7 @@ def _compiled(choice: Choice) -> Program:
         choice.sample,
         choice.expected,
         choice.minimiser,
-        choice.setting,
+        Setting(choice.clients, choice.pending, vectors.gradient),
         choice.measure,
         None if choice.weights is None else np.frombuffer(choice.weights),
         choice.layout.spread,

@@ -94,7 +94,7 @@ def advance(
 def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
     """Client k right after a download."""
     _, client_of = stage.algorithm.start(broadcast, stage.setting)
-    return stage.algorithm.download(client_of(k), broadcast, jnp.int32(0))
+    return stage.algorithm.download(client_of(k), broadcast, stage.gradient, jnp.int32(0))
 
 
 def _shared_round(
@@ -309,7 +309,9 @@ def _exchanged(
     collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     merged = jnp.where(weights > 0, t, state.merged)
-    clients = jax.vmap(algorithm.download, in_axes=(0, None, 0))(clients, broadcast, merged)
+    clients = jax.vmap(
+        lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged)
+    )(clients, merged)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
     base = None if state.base is None else broadcast
     return Local(server, clients, merged, base), spoke, jnp.int32(stage.clients)

@@ -1,0 +1,23 @@
+"""Central: the server learns alone, on what all clients share (the baseline of Agarwal et al. 2020)."""
+
+from mainstem.algorithms.fedres_sgd import residual_sgd
+from mainstem.base import Algorithm, Domain, Step
+from mainstem.spec import recorded
+
+
+@recorded
+def central(
+    step: Step | float, domain: Domain | None = None, period: int = 1, message: str = "sample"
+) -> Algorithm:
+    r"""FedRes.SGD without the clients' own part (Section 6.2): one model, on the global features.
+
+    .. math:: w^g_t = \Pi_D\Big(w^g_{t-1} - \eta \sum_i \nabla^g_{i,t-\alpha_i}\Big)
+
+    Gradients are summed, not averaged. A client sends (global features, label); its own model stays
+    what it was at the start.
+
+    >>> import mainstem as ms
+    >>> ms.central(step=0.1).sync.spec
+    every(period=1)
+    """
+    return residual_sgd("central", step, None, domain, period, message, "aligned")

@@ -1,0 +1,217 @@
+"""The jointly best models in hindsight: one shared by all and one of each client's own.
+
+The comparator of Agarwal et al. 2020, eq. (1). Values are sums over steps of means over clients, each
+client's losses times its weight. Quadratic losses are summed up client by client and the own models
+eliminated, so that the work grows linearly with the clients; other losses are minimised to a
+certificate, each model in a ball.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random
+from mainstem.base import Flat, Form, cast, flat
+from mainstem.errors import BadData
+from mainstem.measure.certificate import EPS, Feasible, Solution
+from mainstem.measure.hindsight import MOST, STEPS, Hindsight, Question, seen_by, solved
+from mainstem.measure.solver import minimise
+
+
+def best_pair(question: Question, prefixes: list[int], weights: np.ndarray | None) -> Hindsight:
+    """The best shared and own models for the first `prefixes` steps, each on its own."""
+    if not question.problem.convex:
+        raise BadData("regret: personal regret wants convex losses, to be sure of the best")
+    clients = question.stream.clients
+    shares = (np.ones(clients) if weights is None else weights) / clients
+    quadratic, free = question.problem.form is not None, question.domain.support is None
+    if quadratic and free:
+        return solved(
+            [_eliminated(forms, shares, _split(question)) for forms in _sums(question, prefixes)]
+        )
+    return solved([_searched(question, prefix, shares) for prefix in prefixes])
+
+
+def _split(question: Question) -> int:
+    """How many parameters are shared."""
+    shapes = question.problem.shapes
+    shared = shapes.shared if question.problem.personal else shapes
+    return sum(leaf.size for leaf in jax.tree.leaves(shared))
+
+
+# --- quadratic losses, in closed form --------------------------------------------------------------
+
+
+class Sums(NamedTuple):
+    """The summed forms of each client."""
+
+    matrix: np.ndarray  # [clients, D, D]
+    vector: np.ndarray  # [clients, D]
+    constant: np.ndarray  # [clients]
+
+
+def _sums(question: Question, prefixes: list[int]) -> list[Sums]:
+    """The forms of each client, summed over the steps of each prefix."""
+
+    def step(vectors: Flat, seen: Any, here: Any) -> Form:
+        assert vectors.form is not None
+        return vectors.form(seen).times(here)
+
+    totals: list[Any] = []
+    running: Any = None
+    done = 0
+    for prefix in prefixes:
+        for forms in _replayed(question, step, done + 1, prefix):
+            part = [np.sum(np.asarray(x, np.float64), axis=0) for x in forms]
+            running = (
+                part if running is None else [a + b for a, b in zip(running, part, strict=True)]
+            )
+        done = prefix
+        totals.append(Sums(*running))
+    return totals
+
+
+def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
+    """`made(problem, seen, here)` for steps `first` to `last`, [steps, clients, ...], in pieces."""
+    stream, key = question.stream, jnp.asarray(random.root(question.seed))
+    with jax.enable_x64(question.dtype == "float64"):
+        vectors, ks = flat(question.problem), jnp.arange(stream.clients)
+
+        def one(resident: Any, piece: Any, t: Any, k: Any) -> Any:
+            seen, here = seen_by(vectors, stream.sample, key, resident, piece, t, k)
+            return made(vectors, seen, here)
+
+        each = jax.vmap(one, in_axes=(None, 0, None, 0))
+        replay = jax.jit(jax.vmap(each, in_axes=(None, 0, 0, None)))
+        resident = cast(stream.known(question.seed), question.dtype)
+        size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
+        for begin in range(first, last + 1, size):
+            end = min(begin + size - 1, last)
+            pieces = cast(stream.chunk(question.seed, begin, end), question.dtype)
+            yield jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1), ks))
+
+
+def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
+    """The joint minimum: own models as functions of the shared one, then the shared one.
+
+    The proof: for a quadratic with gradient g the distance to the minimum is g'A^+g / 2, and the
+    gradient that rounding leaves is taken through the same elimination.
+    """
+    used = [k for k in range(len(shares)) if shares[k] > 0 and sums.matrix[k].any()]
+    blocks = [_Block(sums, shares[k], k, split) for k in used]
+    zero = np.zeros(split)
+    matrix = sum((block.curve for block in blocks), np.zeros((split, split)))
+    vector = sum((block.pull for block in blocks), zero)
+    inverse = _pseudo_inverse(matrix)
+    shared = inverse @ vector
+    owns = [block.own(shared) for block in blocks]
+    value = sum(block.value(shared, own) for block, own in zip(blocks, owns, strict=True))
+    value += float(shares @ sums.constant)
+    left = [block.slope(shared, own) for block, own in zip(blocks, owns, strict=True)]
+    slope = sum((s for s, _ in left), zero)
+    reduced = slope - sum(
+        (b.cross @ b.inverse @ own for b, (_, own) in zip(blocks, left, strict=True)), zero
+    )
+    gap = 0.5 * float(reduced @ inverse @ reduced)
+    gap += 0.5 * sum(float(own @ b.inverse @ own) for b, (_, own) in zip(blocks, left, strict=True))
+    size = abs(value) + float(shares @ np.abs(sums.constant))
+    gap += 64 * EPS * size * math.sqrt(1 + len(blocks))
+    statement = f"best shared and own models over everything (certified within {gap:.1e})"
+    return Solution(shared, value, gap, statement)
+
+
+class _Block:
+    """One client's quadratic, w'Sw/2 + w'Cv + v'Ov/2 - b'w - c'v, with its own part eliminated."""
+
+    def __init__(self, sums: Sums, share: float, k: int, split: int):
+        matrix, vector = share * sums.matrix[k], share * sums.vector[k]
+        self.shared, self.cross = matrix[:split, :split], matrix[:split, split:]
+        self.mine = matrix[split:, split:]
+        self.linear, self.aside = vector[:split], vector[split:]
+        self.inverse = _pseudo_inverse(self.mine)
+        self.curve = self.shared - self.cross @ self.inverse @ self.cross.T
+        self.pull = self.linear - self.cross @ self.inverse @ self.aside
+
+    def own(self, shared: np.ndarray) -> np.ndarray:
+        return np.asarray(self.inverse @ (self.aside - self.cross.T @ shared))
+
+    def value(self, shared: np.ndarray, own: np.ndarray) -> float:
+        moved = 0.5 * shared @ self.shared @ shared + shared @ self.cross @ own
+        return float(moved + 0.5 * own @ self.mine @ own - self.linear @ shared - self.aside @ own)
+
+    def slope(self, shared: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ahead = self.shared @ shared + self.cross @ own - self.linear
+        return ahead, self.mine @ own + self.cross.T @ shared - self.aside
+
+
+def _pseudo_inverse(matrix: np.ndarray) -> np.ndarray:
+    """The inverse on the range; what rounding cannot tell from zero counts as zero."""
+    if matrix.size == 0:
+        return matrix
+    return np.linalg.pinv((matrix + matrix.T) / 2, rcond=64 * len(matrix) * EPS, hermitian=True)
+
+
+# --- any convex loss, each model in a ball ---------------------------------------------------------
+
+
+def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
+    """The joint minimum over products of balls, by the certified solver."""
+    parts = list(_replayed(question, lambda vectors, seen, here: (seen, here), 1, prefix))
+    seen, here = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    if sum(np.asarray(x).nbytes for x in jax.tree.leaves(seen)) > MOST:
+        raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
+    clients, split, size = len(shares), _split(question), question.problem.size
+    support = question.domain.support
+    radius = question.radius if support is None else float(support(np.eye(1, split)[0]))
+    if support is not None and question.domain.spec.name != "l2_ball":
+        raise BadData("regret: personal regret is over everything or an l2 ball for each model")
+
+    with jax.enable_x64(True):
+        vectors = flat(question.problem)
+        seen, factors = cast(seen, "float64"), jnp.asarray(here * shares, jnp.float64)
+
+        def total(params: Any) -> Any:
+            owns = params[split:].reshape(clients, size - split)
+
+            def one(own: Any, seen: Any) -> Any:
+                return vectors.loss(jnp.concatenate([params[:split], own]), seen)
+
+            losses = jax.vmap(jax.vmap(one), (None, 0))(owns, seen)
+            return jnp.sum(jnp.where(factors > 0, factors * losses, 0)) / prefix
+
+        slope = jax.jit(jax.value_and_grad(total))
+
+        def at(params: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = slope(params)
+            return float(value), np.asarray(gradient, np.float64)
+
+        found = minimise(
+            at, np.zeros(split + clients * (size - split)), _balls(radius, split, clients)
+        )
+    return found._replace(
+        params=found.params[:split], value=prefix * found.value, gap=prefix * found.gap
+    )
+
+
+def _balls(radius: float, split: int, clients: int) -> Feasible:
+    """A ball for the shared model and one for each own model."""
+
+    def parts(vector: np.ndarray) -> list[np.ndarray]:
+        owns = vector[split:].reshape(clients, -1)
+        return [vector[:split], *owns]
+
+    def project(params: np.ndarray) -> np.ndarray:
+        moved = []
+        for part in parts(params):
+            length = float(np.linalg.norm(part))
+            moved.append(part * min(1.0, radius / max(length, 1e-300)))
+        return np.concatenate(moved)
+
+    def support(gradient: np.ndarray) -> float:
+        return radius * float(sum(np.linalg.norm(part) for part in parts(gradient)))
+
+    name = f"l2 balls of radius {radius:g}, for the shared and each own model"
+    return Feasible(name, project, support)

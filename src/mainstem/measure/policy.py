@@ -1,0 +1,40 @@
+"""Off-policy value: what a policy would have earned, from a log of what another one did."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from mainstem import check
+from mainstem.errors import MainstemError
+
+KINDS = ("dr", "ips", "reward")
+
+
+class Value(NamedTuple):
+    """A mean reward with its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+    samples: int
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.5f} [{self.low:.5f}, {self.high:.5f}] from {self.samples} rows"
+
+
+def value_of(trace: Mapping[str, np.ndarray], kind: str, clients: int) -> Value:
+    """The mean over all rows of a replayed log.
+
+    Rows are a martingale, not independent, since the policy learns from them; the interval is that
+    of the sums of each step, which the clients' next decisions do not share.
+    """
+    check.one_of("value", "kind", kind, KINDS)
+    if kind not in trace:
+        raise MainstemError(f"value: {kind} was not recorded: value wants problems.replay")
+    sums = clients * np.ravel(trace[kind])
+    rows = clients * np.ravel(trace.get("present", np.ones_like(trace[kind])))
+    count = rows.sum()
+    estimate = sums.sum() / count
+    spread = 1.96 * float(np.sqrt(np.sum((sums - estimate * rows) ** 2))) / count
+    return Value(float(estimate), float(estimate - spread), float(estimate + spread), round(count))

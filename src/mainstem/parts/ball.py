@@ -1,0 +1,99 @@
+"""Exact minima over a Euclidean ball, inside a compiled program."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mainstem.base import Params
+
+NEWTON = 40  # steps of Newton's method on a scalar: far more than rounding leaves room for
+MOST = 60  # outer steps of the search for a minimum
+
+
+def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -> Params:
+    r"""The minimiser of w'Aw/2 - b'w over |w| <= radius (None: everywhere), A semidefinite.
+
+    Where it is not unique, the one nearest `current`. An eigenvalue that rounding cannot tell from
+    zero counts as zero.
+    """
+    eigenvalues, basis = jnp.linalg.eigh(matrix)
+    noise = jnp.finfo(eigenvalues.dtype).eps ** 0.75 * jnp.max(jnp.abs(eigenvalues))
+    curved = eigenvalues > noise
+    linear, here = basis.T @ vector, basis.T @ current
+    least = jnp.where(curved, linear / jnp.where(curved, eigenvalues, 1), 0)
+    level = jnp.where(curved, 0, here)  # where it makes no difference, stay
+    if radius is None:
+        return basis @ (least + level)
+    room = jnp.maximum(radius**2 - jnp.sum(least**2), 0)
+    length = jnp.sqrt(jnp.sum(level**2))
+    flat = level * jnp.minimum(1, jnp.sqrt(room) / jnp.where(length > 0, length, 1))
+    slack = jnp.sum(least**2) <= radius**2
+    edge = _on_edge(jnp.where(curved, eigenvalues, 1), jnp.where(curved, linear, 0), radius)
+    return basis @ jnp.where(slack, least + flat, edge)
+
+
+def _on_edge(curve: Any, linear: Any, radius: float) -> Any:
+    """b / (a + m) with m >= 0 such that its length is the radius.
+
+    1/length is concave and rising in m, so that Newton's method comes from below and never
+    overshoots (More and Sorensen 1983).
+    """
+
+    def better(_: int, m: Any) -> Any:
+        point = linear / (curve + m)
+        length = jnp.sqrt(jnp.sum(point**2))
+        slope = jnp.sum(point**2 / (curve + m)) / jnp.where(length > 0, length, 1) ** 3
+        move = (1 / radius - 1 / jnp.where(length > 0, length, radius)) / slope
+        return jnp.where(slope > 0, jnp.maximum(m + move, 0), m)
+
+    return linear / (curve + jax.lax.fori_loop(0, NEWTON, better, jnp.zeros_like(linear[0])))
+
+
+class Found(NamedTuple):
+    """A point in the ball, and the proof: the value there is at most `gap` above the minimum."""
+
+    params: Params
+    gap: Any
+
+
+def minimise(function: Callable[[Params], Any], start: Params, radius: float) -> Found:
+    """The minimum of a smooth convex function over |w| <= radius, to a certificate.
+
+    Newton's method, each model minimised exactly over the ball, with a line search; it stops once
+    the Frank-Wolfe gap <g, w> + radius |g| is as small as rounding lets it be.
+    """
+    tolerance = 32 * jnp.finfo(start.dtype).eps
+    slope_of, curve_of = jax.grad(function), jax.hessian(function)
+
+    def gap(params: Params) -> Any:
+        slope = slope_of(params)
+        return slope @ params + radius * jnp.sqrt(jnp.sum(slope**2))
+
+    def unfinished(state: Any) -> Any:
+        params, gap, tries = state
+        return (gap > tolerance * jnp.maximum(1, jnp.abs(function(params)))) & (tries < MOST)
+
+    def nearer(state: Any) -> Any:
+        params, before, tries = state
+        slope, curve = slope_of(params), curve_of(params)
+        move = quadratic(curve, curve @ params - slope, params, radius) - params
+        steps = 0.5 ** jnp.arange(12, dtype=params.dtype)
+        values = jax.vmap(lambda step: function(params + step * move))(steps)
+        wanted = function(params) + 1e-4 * steps * (slope @ move)
+        step = jnp.where(jnp.any(values <= wanted), steps[jnp.argmax(values <= wanted)], 1)
+        ahead = params + step * move
+        after = gap(ahead)
+        stuck = (after >= before) & (tries > 5)
+        return (
+            jnp.where(after < before, ahead, params),
+            jnp.minimum(after, before),
+            jnp.where(stuck, MOST, tries + 1),
+        )
+
+    length = jnp.sqrt(jnp.sum(start**2))
+    first = start * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))
+    state = first, gap(first), jnp.int32(0)
+    params, proven, _ = jax.lax.while_loop(unfinished, nearer, state)
+    return Found(params, proven)

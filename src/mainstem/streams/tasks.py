@@ -1,0 +1,133 @@
+"""Related tasks for many clients out of one multiclass dataset (Agarwal et al. 2020, Section 6.1)."""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem import check, datasets
+from mainstem.base import At, Exam, Sample, Stream
+from mainstem.errors import BadData
+from mainstem.spec import recorded
+
+MERGED = 0.3  # of the classes become C0
+SPARED = 0.3  # of the rows are held out, where the source has no test part of its own
+
+
+class Tasks(NamedTuple):
+    """What is drawn once for a run."""
+
+    order: Any  # [features], the global ones first
+    rows: Any  # [clients, 2 most], each client's samples
+    labels: Any  # [clients, 2 most], 0 for C0 and 1 for the client's class
+    count: Any  # how many of them are real
+
+
+class Drawn(NamedTuple):
+    """A draw, with what the exam needs to know of it."""
+
+    tasks: Tasks
+    spared: np.ndarray  # rows that no client has
+    merged: np.ndarray  # the classes of C0
+    others: np.ndarray  # [clients], each client's class
+
+
+@recorded
+def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) -> Stream:
+    r"""Each client tells C0 from a class of its own; for `problems.personal(..., classes=2)`.
+
+    Out of K classes floor(0.3 K) at random are merged into C0. Each client gets N samples of C0 and N
+    of one other class, N at most `most`, all disjoint, and goes through them again and again. A random
+    half of the features (or `shared` of them) are global, the rest local. All of it comes from the
+    run's seed, so that `seeds=50` are fifty rollouts. Held out are the source's test rows, or 30 % of
+    all: `run.held_out()` gives each client's balanced accuracy in its own task.
+    """
+    clients = check.integer("tasks", "clients", clients, least=1)
+    most = check.integer("tasks", "most", most, least=1)
+    table = datasets.load(source)
+    if table.classes is None or table.classes < 4:
+        raise BadData(f"tasks: {source} must have at least 4 classes, to merge some of them")
+    features = table.features.reshape(len(table.features), -1)
+    width = features.shape[1]
+    common = width // 2 if shared is None else shared
+    common = check.integer("tasks", "shared", common, least=1, most=width - 1)
+    target, classes, tested = table.target, table.classes, table.held_out
+
+    @functools.lru_cache(maxsize=256)
+    def draw(seed: int) -> Drawn:
+        return _draw(
+            np.random.default_rng([seed, 30]), target, classes, tested, width, clients, most
+        )
+
+    def sample(resident: Any, piece: Any, at: At) -> Sample:
+        (features,), mine = resident
+        place = (at.t - 1) % mine.count
+        x = features[mine.rows[at.k, place]][mine.order]
+        return Sample((x[:common], x[common:]), mine.labels[at.k, place])
+
+    def exam(seed: int) -> Exam:
+        drawn = draw(seed)
+        rows = features[drawn.spared][:, drawn.tasks.order]
+        found = target[drawn.spared]
+        negative = np.isin(found, drawn.merged)[None].repeat(clients, axis=0)
+        positive = found[None] == drawn.others[:, None]
+        weights = sum(
+            0.5 * each / np.maximum(each.sum(axis=1, keepdims=True), 1)
+            for each in (negative, positive)
+        )
+        return Exam((rows[:, :common], rows[:, common:]), positive.astype(np.int32), weights)
+
+    return Stream(
+        clients,
+        None,
+        resident=(features,),
+        chunk=lambda seed, first, last: (),
+        sample=sample,
+        rows=lambda: None,
+        drawn=lambda seed: draw(seed).tasks,
+        exam=exam,
+    )
+
+
+def _draw(
+    draw: np.random.Generator,
+    target: np.ndarray,
+    classes: int,
+    tested: int,
+    width: int,
+    clients: int,
+    most: int,
+) -> Drawn:
+    """Who gets which rows."""
+    if tested:
+        used, spared = np.arange(len(target) - tested), np.arange(len(target) - tested, len(target))
+    else:
+        mixed = draw.permutation(len(target))
+        cut = int(SPARED * len(target))
+        used, spared = mixed[cut:], mixed[:cut]
+    merged = draw.choice(classes, int(MERGED * classes), replace=False)
+    zero = draw.permutation(used[np.isin(target[used], merged)])
+    each = min(most, len(zero) // clients)
+    if each == 0:
+        raise BadData(
+            f"tasks: {len(zero)} samples of the merged classes are too few for {clients} clients"
+        )
+    buckets = []
+    for label in np.setdiff1d(np.arange(classes), merged):
+        rows = draw.permutation(used[target[used] == label])
+        buckets += [rows[n : n + each] for n in range(0, len(rows) - each + 1, each)]
+    if len(buckets) < clients:
+        raise BadData(
+            f"tasks: {len(buckets)} buckets of {each} samples are too few for {clients} clients"
+        )
+    chosen = draw.permutation(len(buckets))[:clients]
+    table = np.zeros((clients, 2 * most), np.int32)
+    labels = np.zeros((clients, 2 * most), np.int32)
+    for k, bucket in enumerate(chosen):
+        rows = np.concatenate([zero[k * each : (k + 1) * each], buckets[bucket]])
+        mixed = draw.permutation(2 * each)
+        table[k, : 2 * each] = rows[mixed]
+        labels[k, : 2 * each] = mixed >= each
+    order = draw.permutation(width).astype(np.int32)
+    others = np.array([target[buckets[bucket][0]] for bucket in chosen])
+    return Drawn(Tasks(order, table, labels, np.int32(2 * each)), spared, merged, others)

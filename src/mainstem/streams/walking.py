@@ -1,0 +1,131 @@
+"""A classifier that walks, and agents that differ (Rizk, Vlaski and Sayed 2020, Section IV)."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check, random
+from mainstem.base import At, Params, Sample, Stream, constant
+from mainstem.spec import recorded
+
+REACH, ALONG, ACROSS = 8.0, 32, 20  # of the quadrature: exact to 1e-10 for |w| up to 5
+NEWTON = 12
+
+
+class Agents(NamedTuple):
+    """What is drawn once for a run."""
+
+    offsets: Any  # c_k, [clients, 2]
+    scales: Any  # the features' standard deviation, [clients]
+
+
+@recorded
+def walking(
+    clients: int,
+    holds: Any = 100,
+    drift: float = 0.0,
+    spread: float = 0.1,
+    ridge: float = 2.0,
+    start: Any = None,
+) -> Stream:
+    r"""Each step each agent holds a fresh batch of 2-dimensional features, labelled by a walking line.
+
+    :math:`w^\star_i = w^\star_{i-1} + q_i` (eq. (17)) with :math:`q_i` ~ N(0, `drift`) in each
+    coordinate, agent k's own line is :math:`w^\star_i + c_k` with :math:`c_k` ~ N(0, `spread`), labels
+    are its sign on features N(0, v_k), v_k uniform in [0.5, 1.5]. `holds` is N_k, one or one for each
+    agent. The walk starts at N(0, I), or at `start`. All of it comes from the run's seed.
+
+    For ``problems.batched(problems.logistic(2, ridge=ridge, intercept=False))``, whose ridge is
+    twice the paper's rho. The stream knows the minimiser of the *population* aggregate risk at each
+    step (quadrature and Newton's method), so that `measure=["deviation"]` is the squared deviation of
+    `run.msd`.
+
+    >>> walking(clients=20, drift=0.01).clients
+    20
+    """
+    clients = check.integer("walking", "clients", clients, least=1)
+    counts = check.counts("walking", "holds", holds)
+    if counts.ndim and counts.size != clients:
+        wanted = f"have one entry for each of {clients} clients"
+        raise check.refuse("walking", "holds", wanted, holds)
+    stride = math.sqrt(check.at_least("walking", "drift", drift, 0))
+    apart = math.sqrt(check.at_least("walking", "spread", spread, 0))
+    ridge = check.positive("walking", "ridge", ridge)
+    first = None if start is None else _point(start)
+    most = int(counts.max())
+
+    def drawn(seed: int) -> Agents:
+        draw = np.random.default_rng([seed, 10])
+        offsets = apart * draw.normal(size=(clients, 2))
+        return Agents(offsets, np.sqrt(draw.uniform(0.5, 1.5, clients)))
+
+    def chunk(seed: int, begin: int, end: int) -> np.ndarray:
+        draw = np.random.default_rng([seed, 11])
+        origin = draw.normal(size=2) if first is None else first
+        path = origin + np.cumsum(stride * draw.normal(size=(end, 2)), axis=0)
+        path = np.concatenate([origin[None], path])
+        steps = np.stack([path[begin - 1 : end], path[begin : end + 1]], axis=1)  # before, now
+        return np.broadcast_to(steps[:, None], (end - begin + 1, clients, 2, 2))
+
+    def sample(resident: Any, piece: Any, at: At) -> Sample:
+        agents = resident[1]
+        features = agents.scales[at.k] * random.normal(at.key, (most, 2))
+        labels = (features @ (piece[1] + agents.offsets[at.k]) > 0).astype(jnp.int32)
+        held = jnp.asarray(counts, jnp.int32)
+        return Sample(features, labels, held[at.k] if counts.ndim else None)
+
+    def minimiser(resident: Any, piece: Any, t: Any) -> Params:
+        agents = resident[1]
+        return least_risk(piece[0] + agents.offsets, agents.scales, ridge)
+
+    return Stream(
+        clients,
+        None,
+        resident=(),
+        chunk=chunk,
+        sample=sample,
+        rows=lambda: None,
+        drawn=drawn,
+        minimiser=minimiser,
+    )
+
+
+def _point(start: Any) -> np.ndarray:
+    try:
+        point = np.asarray(start, np.float64)
+    except (TypeError, ValueError):
+        raise check.refuse("walking", "start", "be two numbers", start) from None
+    if point.shape != (2,) or not np.isfinite(point).all() or not point.any():
+        raise check.refuse("walking", "start", "be two numbers, not both 0", start)
+    return point
+
+
+def least_risk(lines: Any, scales: Any, ridge: float) -> Params:
+    r"""The minimiser of the mean over agents of E log(1 + exp(-y h'w)) + ridge |w|^2 / 2.
+
+    With y = sign(h'l) the vector y h is a Gaussian folded onto the half-plane of l: along l it is
+    half-normal, across it normal.
+    """
+    nodes, shares = np.polynomial.legendre.leggauss(ALONG)
+    along = REACH / 2 * (nodes + 1)
+    half = REACH / 2 * shares * np.sqrt(2 / np.pi) * np.exp(-(along**2) / 2)
+    across, normal = np.polynomial.hermite_e.hermegauss(ACROSS)
+    weights = constant(np.outer(half, normal / math.sqrt(2 * math.pi)).ravel())
+    grid = constant(np.stack(np.meshgrid(along, across, indexing="ij"), axis=-1).reshape(-1, 2))
+    unit = lines / jnp.sqrt(jnp.sum(lines**2, axis=1, keepdims=True))
+    turned = jnp.stack([-unit[:, 1], unit[:, 0]], axis=1)
+    points = scales[:, None, None] * (
+        grid[None, :, :1] * unit[:, None] + grid[None, :, 1:] * turned[:, None]
+    )
+    points, counts = points.reshape(-1, 2), jnp.tile(weights, len(lines)) / len(lines)
+
+    def better(_: int, w: Params) -> Params:
+        wrong = jax.nn.sigmoid(-(points @ w))
+        slope = ridge * w - (counts * wrong) @ points
+        bend = (points * (counts * wrong * (1 - wrong))[:, None]).T @ points
+        return w - jnp.linalg.solve(bend + ridge * jnp.eye(2, dtype=w.dtype), slope)
+
+    return jax.lax.fori_loop(0, NEWTON, better, jnp.zeros(2, points.dtype))

@@ -1,0 +1,251 @@
+"""FedRes and its baselines against plain loops written from the paper (float64, 1e-10)."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem import parts
+from mainstem.base import Pair, Stream, constant
+from tests.reference import fedres as reference
+
+
+class World(NamedTuple):
+    """Samples given by tables: xg[t, k], xl[t, k], y[t, k], and who sees something."""
+
+    xg: np.ndarray
+    xl: np.ndarray
+    y: np.ndarray
+    present: np.ndarray | None = None
+
+    @property
+    def stream(self) -> Stream:
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            told = [constant(x)[t - 1, k] for x in (self.xg, self.xl, self.y)]
+            shown, hidden = (told[0], told[1]), told[2]
+            if self.present is None:
+                return shown, hidden
+            return shown, hidden, constant(self.present)[t - 1, k]
+
+        return ms.streams.generated(sample, self.y.shape[1], steps=len(self.y))
+
+    def loss(self, shared: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """The mean loss of each step at these models [T, P, ...]."""
+        score = np.sum(self.xg * shared, axis=2) + np.sum(self.xl * own, axis=2)
+        losses = (self.y - score) ** 2
+        return np.mean(losses if self.present is None else self.present * losses, axis=1)
+
+
+def world(T: int, P: int, d: int = 3, dl: int = 2, seed: int = 0, present: bool = False) -> World:
+    draw = np.random.default_rng(seed)
+    xg, xl = draw.normal(size=(T, P, d)), draw.normal(size=(T, P, dl))
+    truth, own = draw.normal(size=d), draw.normal(size=(P, dl))
+    y = xg @ truth + np.einsum("tpi,pi->tp", xl, own) + 0.1 * draw.normal(size=(T, P))
+    return World(xg, xl, y, draw.uniform(size=(T, P)) < 0.6 if present else None)
+
+
+def agrees(run: ms.Run, given: World, expected: dict[str, np.ndarray]) -> None:
+    assert np.allclose(
+        run.loss, given.loss(expected["shared"], expected["own"]), rtol=0, atol=1e-10
+    )
+    assert np.allclose(run.model, expected["server"][-1], rtol=0, atol=1e-10)
+
+
+def simulated(algorithm: Any, given: World, start: Any = None, **settings: Any) -> ms.Run:
+    problem = ms.problems.personal(given.xg.shape[2], given.xl.shape[2], start=start)
+    return ms.simulate(
+        algorithm, problem, given.stream, steps=len(given.y), dtype="float64", **settings
+    )
+
+
+DELAYS = {
+    "none": ([0] * 4, [0] * 4),
+    "up": ([3] * 4, [0] * 4),
+    "down": ([0] * 4, [4] * 4),
+    "mixed": ([0, 3, 1, 5], [4, 0, 2, 5]),
+}
+
+
+@pytest.mark.parametrize("radius", [None, 0.7])
+@pytest.mark.parametrize("delays", DELAYS)
+def test_sgd_is_algorithms_3_and_4(delays, radius):
+    given, (up, down) = world(40, 4), DELAYS[delays]
+    domain = None if radius is None else parts.l2_ball(radius)
+    algorithm = ms.fedres_sgd(0.02, own_step=0.05, domain=domain)
+    run = simulated(algorithm, given, network=ms.network(up, down))
+    links = {"up": up, "down": down}
+    expected = reference.fedres_sgd(
+        given.xg, given.xl, given.y, step=0.02, own_step=0.05, radius=radius, **links
+    )
+    agrees(run, given, expected)
+    if radius is not None:  # the ball was met
+        assert np.isclose(np.linalg.norm(expected["server"][1:], axis=1), radius).any()
+
+
+@pytest.mark.parametrize("message", ["sample", "gradient"])
+@pytest.mark.parametrize("variant", ["undelayed", "on_arrival"])
+def test_sgd_misaligned(variant, message):
+    if variant == "on_arrival" and message == "gradient":
+        with pytest.raises(ms.MainstemError, match="message must be sample"):
+            ms.fedres_sgd(0.1, variant=variant, message=message)
+        return
+    given, (up, down) = world(40, 4), DELAYS["mixed"]
+    algorithm = ms.fedres_sgd(0.02, own_step=0.05, variant=variant, message=message)
+    run = simulated(algorithm, given, network=ms.network(up, down))
+    expected = reference.fedres_sgd(
+        given.xg, given.xl, given.y, step=0.02, own_step=0.05, up=up, down=down, variant=variant
+    )
+    agrees(run, given, expected)
+
+
+@pytest.mark.parametrize("message", ["sample", "gradient"])
+@pytest.mark.parametrize("delays", ["none", "mixed"])
+def test_sgd_in_batches_with_clients_that_see_nothing(delays, message):
+    given, (up, down) = world(42, 4, present=True), DELAYS[delays]
+    algorithm = ms.fedres_sgd(0.05, own_step=0.1, period=3, message=message)
+    run = simulated(algorithm, given, network=ms.network(up, down))
+    expected = reference.fedres_sgd(
+        given.xg,
+        given.xl,
+        given.y,
+        step=0.05,
+        own_step=0.1,
+        period=3,
+        up=up,
+        down=down,
+        present=given.present,
+    )
+    agrees(run, given, expected)
+    numbers = 3 * (3 + 2) if message == "sample" else 3
+    rounds = given.present[:42].reshape(14, 3, 4).any(axis=1).sum()
+    assert run.uplink_bits[-1] == 64 * numbers * rounds
+
+
+def test_sgd_with_adagrad():
+    given, (up, down) = world(40, 4), DELAYS["mixed"]
+    run = simulated(
+        ms.fedres_sgd(parts.adagrad(0.3), own_step=parts.adagrad(0.3)),
+        given,
+        network=ms.network(up, down),
+    )
+    expected = reference.fedres_sgd(
+        given.xg, given.xl, given.y, step=None, own_step=None, up=up, down=down, adagrad=0.3
+    )
+    agrees(run, given, expected)
+
+
+@pytest.mark.parametrize("radius", [None, 8.0, 0.5])
+@pytest.mark.parametrize("delays", ["none", "mixed"])
+@pytest.mark.parametrize("name", ["fedres_erm", "fictitious_play"])
+def test_erm_and_fictitious_play(name, delays, radius):
+    given, (up, down) = world(30, 4, d=2, dl=2, seed=3), DELAYS[delays]
+    start = np.array([0.3, -0.1]), np.array([0.1, 0.2])
+    run = simulated(
+        getattr(ms, name)(radius=radius), given, start=start, network=ms.network(up, down)
+    )
+    expected = reference.fedres_erm(
+        given.xg,
+        given.xl,
+        given.y,
+        radius=radius,
+        up=up,
+        down=down,
+        w0=start[0],
+        v0=start[1],
+        fictitious=name == "fictitious_play",
+    )
+    agrees(run, given, expected)
+    met = np.isclose(np.linalg.norm(expected["server"][1:], axis=1), radius or np.inf).any()
+    assert met == (radius == 0.5)  # active, and inactive
+
+
+def test_simultaneous_erm_is_algorithm_6():
+    given = world(25, 1, d=2, dl=2, seed=5)
+    run = simulated(ms.fedres_erm(simultaneous=True), given)
+    w, v, losses = np.zeros(2), np.zeros(2), []
+    for t in range(25):
+        xg, xl, y = given.xg[: t + 1, 0], given.xl[: t + 1, 0], given.y[: t + 1, 0]
+        losses.append((y[-1] - xg[-1] @ w - xl[-1] @ v) ** 2)
+        new = reference.nearest_minimiser(xg.T @ xg, xg.T @ (y - xl @ v), w, None)
+        v = reference.nearest_minimiser(xl.T @ xl, xl.T @ (y - xg @ w), v, None)
+        w = new
+    assert np.allclose(run.loss, losses, rtol=0, atol=1e-9)
+
+
+def test_independent_and_central():
+    given, (up, down) = world(30, 4), DELAYS["mixed"]
+    run = simulated(ms.independent(0.05), given)
+    expected = reference.independent(given.xg, given.xl, given.y, step=0.05)
+    assert np.allclose(run.loss, given.loss(expected["shared"], expected["own"]), atol=1e-10)
+    run = simulated(ms.central(0.02), given, network=ms.network(up, down))
+    expected = reference.central(given.xg, given.y, step=0.02, up=up, down=down)
+    expected["own"] = np.zeros_like(given.xl)
+    agrees(run, given, expected)
+
+
+def test_bandit_is_section_5_1():
+    T, P, A = 40, 3, 4
+    draw = np.random.default_rng(1)
+    xg, xl = draw.normal(size=(T, P, A, 3)), draw.normal(size=(T, P, A, 2))
+    rewards = draw.uniform(size=(T, P, A))
+
+    def sample(key, t, k):
+        shown = constant(xg)[t - 1, k], constant(xl)[t - 1, k]
+        return shown, ms.problems.Rewards(constant(rewards)[t - 1, k])
+
+    problem = ms.problems.bandit(ms.problems.personal(3, 2), actions=A, period=4)
+    stream = ms.streams.generated(sample, P, steps=T)
+    run = ms.simulate(
+        ms.fedres_sgd(0.05, own_step=0.1), problem, stream, steps=T, dtype="float64"
+    )
+    uniform = _drawn(T, P, A)
+    explore = np.broadcast_to((np.arange(1, T + 1) % 4 == 0)[:, None], (T, P))
+    expected = reference.bandit(
+        xg, xl, rewards, explore=explore, uniform_actions=uniform, step=0.05, own_step=0.1
+    )
+    earned = np.take_along_axis(rewards, expected["actions"][:, :, None], axis=2)[:, :, 0]
+    assert np.allclose(run.column("reward"), earned.mean(axis=1), rtol=0, atol=1e-10)
+    assert np.allclose(run.model, expected["server"][-1], rtol=0, atol=1e-10)
+    assert run.uplink_bits[-1] == 64 * 5 * explore.sum()
+
+
+def _drawn(T: int, P: int, A: int) -> np.ndarray:
+    """The uniform actions that the run draws."""
+    from mainstem import random
+
+    keys = [[random.fold(random.root(0), random.DECIDE, t, k) for k in range(P)] for t in range(1, T + 1)]
+    return np.array([[int(random.uniform(key, (2,))[0] * A) for key in row] for row in keys])
+
+
+def test_example_2_needs_local_models():
+    """Agarwal et al. 2020, Example 2: half the clients need +v, half -v."""
+    v = np.array([1.0, 0.5, -0.5])
+    common = np.array([0.3, -0.2, 0.1])
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(400, 10, 3))
+    signs = np.where(np.arange(10) < 5, 1.0, -1.0)
+    y = x @ common + signs * (x @ v)
+    given = World(x, x, y)
+    alone = simulated(ms.central(0.004), given)
+    both = simulated(ms.fedres_sgd(0.004, own_step=0.04), given)
+    assert np.allclose(alone.model, common, atol=0.15)  # it finds the mean, and is stuck there
+    assert alone.loss[-100:].mean() > 0.8 * v @ v
+    assert both.loss[-100:].mean() < 0.01 * v @ v
+
+
+def test_problem_without_parts_is_refused():
+    stream = ms.streams.alternating(3)
+    for build in (ms.fedres_sgd, ms.central):
+        with pytest.raises(ms.MainstemError, match="sum of two parts"):
+            ms.simulate(build(0.1), ms.problems.quadratic(), stream, steps=5)
+        ms.simulate(build(0.1, message="gradient"), ms.problems.quadratic(), stream, steps=5)
+    for build in (ms.fedres_erm, ms.fictitious_play):
+        with pytest.raises(ms.MainstemError, match="sum of two parts"):
+            ms.simulate(build(), ms.problems.quadratic(), stream, steps=5)
+
+
+def test_pairs_are_models():
+    run = simulated(ms.fedres_sgd(0.01), world(5, 2))
+    assert run.client_models.shape == (2, 5)
+    assert isinstance(run.problem.shapes, Pair)
