@@ -220,7 +220,7 @@ def flat(problem: Problem) -> Flat:
     def many(params: Any, samples: Sample, at: At) -> Any:
         if problem.together is not None:
             return problem.together(unravel(params), samples, at)
-        return jax.vmap(one, in_axes=(None, 0, 0))(params, samples, at)
+        return jax.vmap(one, in_axes=(None, 0, SEVERAL))(params, samples, at)
 
     def one(params: Any, sample: Sample, at: At) -> Any:
         decision = vectors.decide(params, sample.shown, at)
@@ -318,16 +318,56 @@ class Stream(NamedTuple):
     rows: Callable[[], Sample | None]  # the distinct samples, where a piece is an index into them
     expected: Callable[[Any, Any], Form] | None = None  # (t, k) -> the expected loss, if known
     targets: Callable[[], np.ndarray] | None = None  # all that is hidden, if it can be looked at
-    # seed -> what is drawn once for a whole run; `sample` then gets (resident, drawn) as resident
-    drawn: Callable[[int], Any] | None = None
+    # seed -> what is drawn once for a whole run; `sample` then gets (resident, its share of it)
+    drawn: Callable[[int], "Drawn"] | None = None
     # (resident, piece, t) -> the minimiser of the aggregate risk at step t - 1, if known
     minimiser: Callable[[Any, Any, Any], Params] | None = None
     exam: Callable[[int], "Exam"] | None = None  # seed -> samples held out, if there are any
     spec: Spec = UNRECORDED
 
     def known(self, seed: int) -> Any:
-        """What `sample` knows in a run with this seed."""
+        """What all samples of a run with this seed are made from."""
         return self.resident if self.drawn is None else (self.resident, self.drawn(seed))
+
+    def samples(self, known: Any, pieces: Any, at: At) -> Sample:
+        """The samples of the clients `at.k`, in order; `pieces` has their axis first."""
+        return sampled(self.sample, self.drawn is not None)(known, pieces, at)
+
+
+class Drawn(NamedTuple):
+    """What a run draws once. `sample` gets its client's and its step's share of it."""
+
+    common: Any = ()  # the same for all
+    each: Any = ()  # leaves [clients, ...]
+    cycle: Any = ()  # leaves [n, clients, ...]: step t has the ((t - 1) mod n)-th
+
+
+SEVERAL = At(None, 0, 0)  # type: ignore[arg-type]  # one step, several clients, each with its key
+
+
+def sampled(sample: Callable[..., Sample], drawn: bool) -> Callable[[Any, Any, At], Sample]:
+    """A stream's `sample` for several clients at once."""
+
+    def one(known: Any, piece: Any, at: At) -> Sample:
+        return sample(known, piece, at)
+
+    def several(known: Any, pieces: Any, at: At) -> Sample:
+        if not drawn:
+            return jax.vmap(one, in_axes=(None, 0, SEVERAL))(known, pieces, at)
+        resident, run = known
+
+        def now(x: Any) -> Any:
+            return jax.lax.dynamic_index_in_dim(x, (at.t - 1) % len(x), keepdims=False)
+
+        def asked(x: Any) -> Any:
+            return x if len(x) == len(at.k) else x[at.k]  # as many as there are: all, in order
+
+        turn = jax.tree.map(now, run.cycle)
+        run = Drawn(run.common, *jax.tree.map(asked, (run.each, turn)))
+        axes = (None, Drawn(None, 0, 0)), 0, SEVERAL
+        return jax.vmap(one, in_axes=axes)((resident, run), pieces, at)
+
+    return several
 
 
 class Exam(NamedTuple):
@@ -433,6 +473,9 @@ class Traits(NamedTuple):
 
     decides_with_broadcast: bool = False  # `model` is the last broadcast
     forgets_unheard: bool = False  # after `download` a client is a function of the broadcast alone
+    # On instant links, the fields of a client's state that are no function of the broadcast right
+    # after a `download`; None: all of them.
+    carries: tuple[str, ...] | None = None
     # One step a round: the body is its gradient, and the weight does not depend on what was learnt.
     sends_gradient_at_broadcast: bool = False
 

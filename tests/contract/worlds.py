@@ -45,8 +45,26 @@ def advised(clients: int) -> World:
     return World(ms.problems.experts(4), ms.streams.generated(sample, clients))
 
 
+@functools.cache
+def shared_and_own(clients: int) -> World:
+    """A shared and an own part, a constant for each, and clients that see nothing now and then."""
+    problem = ms.problems.personal(3, 2, intercept=True, start=([0.1] * 4, [0.2] * 3))
+    return World(problem, ms.streams.sometimes(ms.streams.residuals(clients, 3, 2), rate=0.8))
+
+
+@functools.cache
+def in_batches(clients: int) -> World:
+    """Batches of 12 to label, around a line that walks."""
+    problem = ms.problems.batched(ms.problems.logistic(2, ridge=2.0, intercept=False))
+    return World(problem, ms.streams.walking(clients, holds=12, drift=0.01))
+
+
 def world_for(algorithm: Algorithm, clients: int) -> World:
-    """A world in the algorithm's domain."""
+    """A world in the algorithm's domain, with an own part if it has use for one."""
+    if algorithm.personal:
+        return shared_and_own(clients)
+    if algorithm.spec.arguments.get("batch") is not None:
+        return in_batches(clients)
     if algorithm.domain.name == "simplex":
         return advised(clients)
     if algorithm.domain.bounds is not None:

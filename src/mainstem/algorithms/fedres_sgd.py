@@ -20,6 +20,7 @@ from mainstem.base import (
     Sample,
     Setting,
     Step,
+    Traits,
     joined,
 )
 from mainstem.errors import BadParameter
@@ -163,7 +164,8 @@ def residual_sgd(
         pair = model(client)
         slope = gradient(pair, seen)
         if sends_sample:
-            told = client.told.at[(at.t - 1) % period].set(told_by(gradient, pair, seen))
+            new = told_by(gradient, pair, seen)
+            told = new[None] if period == 1 else client.told.at[(at.t - 1) % period].set(new)
         else:
             told = client.told + slope.shared / period
         moved = client.slope + slope.own / period
@@ -181,10 +183,10 @@ def residual_sgd(
     def upload(client: Client, at: At) -> tuple[Client, Params, Any]:
         spoke = client.news > 0
         if waits:  # the oldest place: what is still there was never heard
-            place = jnp.argmin(client.when)
-            late = client.late.at[place].set(jnp.where(spoke, client.slope, client.late[place]))
-            when = client.when.at[place].set(jnp.where(spoke, at.t, client.when[place]))
-            after = client._replace(late=late, when=when)
+            oldest = jnp.arange(client.when.size) == jnp.argmin(client.when)
+            place = oldest & spoke
+            late = jnp.where(place[:, None], client.slope, client.late)
+            after = client._replace(late=late, when=jnp.where(place, at.t, client.when))
         else:
             after = stepped(client, client.slope, at.t, spoke)
         nothing = jnp.zeros_like(client.told)
@@ -223,13 +225,14 @@ def residual_sgd(
             return (client.when > 0) & (client.when <= merged)
 
         def back(client: Client) -> Client:
-            first = jnp.argmin(jnp.where(due(client), client.when, jnp.iinfo(jnp.int32).max))
-            whether = jnp.any(due(client))
-            client = stepped(client, client.late[first], client.when[first], whether)
-            when = jnp.where(whether, client.when.at[first].set(0), client.when)
-            return client._replace(when=when)
+            waiting = due(client)
+            first = jnp.min(jnp.where(waiting, client.when, jnp.iinfo(jnp.int32).max))
+            done = waiting & (client.when == first)
+            slope = jnp.sum(jnp.where(done[:, None], client.late, 0), axis=0)
+            after = stepped(client, slope, first, jnp.any(waiting))
+            return after._replace(when=jnp.where(done, 0, client.when))
 
-        if client.when.size == 1:
+        if client.when.size == 1:  # at most one can be due
             return back(client)
         return jax.lax.while_loop(lambda client: jnp.any(due(client)), back, client)
 
@@ -249,6 +252,7 @@ def residual_sgd(
         codec=plain(),
         collect=each() if sends_sample else total(),
         domain=mirror.domain,
+        traits=Traits(carries=("own", "step")),
         personal=True,
         check=fits,
     )

@@ -16,7 +16,19 @@ import numpy as np
 import scipy.optimize
 
 from mainstem import random
-from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Stream, cast, flat
+from mainstem.base import (
+    SEVERAL,
+    At,
+    Domain,
+    Flat,
+    Form,
+    Problem,
+    Sample,
+    Stream,
+    cast,
+    flat,
+    sampled,
+)
 from mainstem.errors import BadData
 from mainstem.measure.certificate import Feasible, Solution
 from mainstem.measure.quadratic_solver import minimise_quadratic
@@ -83,7 +95,10 @@ def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, A
     """The summed form of each prefix, in rising order."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     known = stream.expected if question.expected else None
-    replay = _replay_of(question.problem, stream.sample, known, stream.clients, question.dtype)
+    drawn = stream.drawn is not None
+    replay = _replay_of(
+        question.problem, stream.sample, drawn, known, stream.clients, question.dtype
+    )
     total, done = [0.0, 0.0, 0.0], 0
     while done < prefixes[-1]:
         last = min(done + STEPS, prefixes[-1])
@@ -103,37 +118,37 @@ def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, A
 
 
 @functools.lru_cache(maxsize=16)
-def _replay_of(problem: Problem, sample: Any, expected: Any, clients: int, dtype: str) -> Any:
+def _replay_of(
+    problem: Problem, sample: Any, drawn: bool, expected: Any, clients: int, dtype: str
+) -> Any:
     """(key, resident, pieces, steps) -> for each step, the mean of the clients' forms; kept compiled."""
     with jax.enable_x64(dtype == "float64"):
         ks, vectors = jnp.arange(clients), flat(problem)
 
-    def form(key: Any, resident: Any, piece: Any, t: Any, k: Any) -> Form:
-        if expected is not None:
-            return expected(t, k)
-        assert vectors.form is not None
-        seen, here = seen_by(vectors, sample, key, resident, piece, t, k)
-        return vectors.form(seen).times(here)
-
     def step(key: Any, resident: Any, pieces: Any, t: Any) -> Form:
-        forms = jax.vmap(lambda piece, k: form(key, resident, piece, t, k))(pieces, ks)
+        if expected is not None:
+            forms = jax.vmap(lambda k: expected(t, k))(ks)
+        else:
+            seen, here = seen_by(vectors, sampled(sample, drawn), key, resident, pieces, t, ks)
+            assert vectors.form is not None
+            forms = jax.vmap(Form.times)(jax.vmap(vectors.form)(seen), here)
         return Form(*(jnp.mean(part, axis=0) for part in forms))
 
     return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
 
 
 def seen_by(
-    problem: Flat, sampled: Any, key: Any, resident: Any, piece: Any, t: Any, k: Any
+    problem: Flat, samples: Any, key: Any, resident: Any, pieces: Any, t: Any, ks: Any
 ) -> tuple[Any, Any]:
-    """What client k saw at step t, and 1 if it saw anything, else 0.
+    """What the clients saw at step t, and 1 for each that saw anything, else 0.
 
     For a problem that reveals the same whatever was decided.
     """
-    at = At(t, k, random.fold(key, random.STREAM, t, k))
-    sample = sampled(resident, piece, at)
-    decision = problem.decide(problem.init(key), sample.shown, at)
-    here = 1 if sample.count is None else (sample.count > 0).astype(jnp.result_type(float))
-    return problem.reveal(decision, sample), here
+    at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
+    got = samples(resident, pieces, at)
+    seen = jax.vmap(problem.one, in_axes=(None, 0, SEVERAL))(problem.init(key), got, at)[0]
+    here = jnp.ones(len(ks)) if got.count is None else (got.count > 0).astype(float)
+    return seen, here.astype(jnp.result_type(float))
 
 
 def _isotropic(
@@ -203,8 +218,8 @@ def _replayed(question: Question, last: int) -> Sample:
     ks = jnp.arange(stream.clients)
 
     def step(resident: Any, pieces: Any, t: Any) -> Sample:
-        at = jax.vmap(lambda k: At(t, k, random.fold(key, random.STREAM, t, k)))(ks)
-        return jax.vmap(lambda piece, at: stream.sample(resident, piece, at))(pieces, at)
+        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
+        return stream.samples(resident, pieces, at)
 
     parts = []
     with jax.enable_x64(question.dtype == "float64"):

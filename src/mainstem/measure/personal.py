@@ -80,18 +80,17 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
     with jax.enable_x64(question.dtype == "float64"):
         vectors, ks = flat(question.problem), jnp.arange(stream.clients)
 
-        def one(resident: Any, piece: Any, t: Any, k: Any) -> Any:
-            seen, here = seen_by(vectors, stream.sample, key, resident, piece, t, k)
-            return made(vectors, seen, here)
+        def step(resident: Any, pieces: Any, t: Any) -> Any:
+            seen, here = seen_by(vectors, stream.samples, key, resident, pieces, t, ks)
+            return jax.vmap(lambda seen, here: made(vectors, seen, here))(seen, here)
 
-        each = jax.vmap(one, in_axes=(None, 0, None, 0))
-        replay = jax.jit(jax.vmap(each, in_axes=(None, 0, 0, None)))
+        replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
         resident = cast(stream.known(question.seed), question.dtype)
         size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
         for begin in range(first, last + 1, size):
             end = min(begin + size - 1, last)
             pieces = cast(stream.chunk(question.seed, begin, end), question.dtype)
-            yield jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1), ks))
+            yield jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1)))
 
 
 def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:

@@ -48,10 +48,10 @@ def personal(
     first = Pair(*(_start(start, n, size) for n, size in enumerate(sizes)))
 
     def extended(x: Any) -> Any:
-        return jnp.append(x, 1) if intercept else x
+        return jnp.pad(x, (0, 1), constant_values=1) if intercept else x
 
     def predicted(params: Any, x: Any) -> Any:
-        return extended(x) @ params
+        return (params * extended(x)) @ jnp.ones_like(params)  # for many clients faster than a dot
 
     def penalty(score: Any, label: Any) -> Any:
         if loss == "logistic":

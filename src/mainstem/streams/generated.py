@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Form, Sample, Stream
+from mainstem.base import At, Drawn, Form, Sample, Stream
 from mainstem.random import Key
 from mainstem.spec import recorded
 
@@ -19,13 +19,14 @@ def generated(
     clients: int,
     steps: int | None = None,
     expected: Callable[[Any, Any], Form] | None = None,
-    drawn: Callable[[int], Any] | None = None,
+    drawn: Callable[[int], Drawn] | None = None,
 ) -> Stream:
     """`sample(key, t, k)` gives (shown, hidden); the key is another one for every step and client.
 
     A third value, if given, is how many samples this is: 0 where nothing came. `expected(t, k)` is
     the expected loss of client k at step t as a quadratic form. `drawn(seed)` is what a run draws
-    once for all its steps, and becomes a fourth argument of `sample`.
+    once for all its steps, as `Drawn(common, each)`, and becomes a fourth argument of `sample`, in
+    which `each` is the client's own.
 
     >>> import jax
     >>> coin = generated(lambda key, t, k: (jax.random.normal(key, (3,)), t % 2), clients=5)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Pair, Stream
+from mainstem.base import Drawn, Stream
 from mainstem.problems.bandit import Rewards
 from mainstem.random import Key
 from mainstem.spec import recorded
@@ -41,24 +41,24 @@ def residuals(
         check.at_least(owner, "apart", apart, 0),
     )
 
-    def drawn(seed: int) -> Pair:
+    def drawn(seed: int) -> Drawn:
         return tastes(seed, clients, shared, own, *lengths)
 
-    def sample(key: Key, t: Any, k: Any, truth: Pair) -> Any:
+    def sample(key: Key, t: Any, k: Any, truth: Drawn) -> Any:
         draws = random.normal(key, (shared + own + 1,))
         x, local = draws[:shared], draws[shared:-1]
-        label = x @ truth.shared + local @ truth.own[k] + noise * draws[-1]
+        label = x @ truth.common + local @ truth.each + noise * draws[-1]
         return (x, local), label
 
     return generated(sample, clients, drawn=drawn)
 
 
-def tastes(seed: int, clients: int, shared: int, own: int, together: float, apart: float) -> Pair:
+def tastes(seed: int, clients: int, shared: int, own: int, together: float, apart: float) -> Drawn:
     """Random directions: a shared one, and one for each client."""
     draw = np.random.default_rng([seed, 20])
     common, personal = draw.normal(size=shared), draw.normal(size=(clients, own))
     personal *= apart / np.linalg.norm(personal, axis=1, keepdims=True)
-    return Pair(common * together / np.linalg.norm(common), personal)
+    return Drawn(common * together / np.linalg.norm(common), personal)
 
 
 @recorded
@@ -91,13 +91,13 @@ def linear_bandit(
         check.at_least(owner, "apart", apart, 0),
     )
 
-    def drawn(seed: int) -> Pair:
+    def drawn(seed: int) -> Drawn:
         return tastes(seed, clients, shared, own, *lengths)
 
-    def sample(key: Key, t: Any, k: Any, truth: Pair) -> Any:
+    def sample(key: Key, t: Any, k: Any, truth: Drawn) -> Any:
         draws = 2 * random.uniform(random.fold(key, 0), (actions, shared + own)) - 1
         x, local = draws[:, :shared] / math.sqrt(shared), draws[:, shared:] / math.sqrt(own)
-        mean = 0.5 + 0.25 * (x @ truth.shared + local @ truth.own[k])
+        mean = 0.5 + 0.25 * (x @ truth.common + local @ truth.each)
         reward = mean + noise * random.normal(random.fold(key, 1), (actions,))
         return (x, local), Rewards(reward, jnp.asarray(mean))
 

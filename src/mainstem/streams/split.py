@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -71,18 +72,18 @@ def split(stream: Stream, shared: Any, own: Any, overlap: bool = False) -> Strea
 def _width(stream: Stream) -> int:
     """How many features a sample has."""
     known = stream.rows()
-    shown = known.shown if known is not None else _first(stream).shown[None]
+    shown = (_first(stream) if known is None else known).shown
     if not hasattr(shown, "ndim") or shown.ndim != 2:
         raise BadData("split: wants samples with one vector of features")
     return int(shown.shape[1])
 
 
 def _first(stream: Stream) -> Sample:
-    import jax
-
-    piece = jax.tree.map(lambda x: np.asarray(x)[0, 0], stream.chunk(0, 1, 1))
-    at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-    return stream.sample(stream.known(0), piece, at)
+    """The first samples of all clients, as shapes."""
+    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
+    clients = stream.clients
+    at = At(jnp.int32(1), jnp.arange(clients), jnp.zeros((clients, 2), jnp.uint32))
+    return jax.eval_shape(stream.samples, stream.known(0), pieces, at)
 
 
 def _columns(name: str, value: Any, width: int) -> np.ndarray:

@@ -6,27 +6,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mainstem import check, datasets
-from mainstem.base import At, Exam, Sample, Stream
+from mainstem.base import At, Drawn, Exam, Sample, Stream
 from mainstem.errors import BadData
 from mainstem.spec import recorded
 
 MERGED = 0.3  # of the classes become C0
+CACHE = 2**26  # bytes of draws to keep for the next run
 SPARED = 0.3  # of the rows are held out, where the source has no test part of its own
 
 
 class Tasks(NamedTuple):
-    """What is drawn once for a run."""
+    """Each client's samples, [2 most, ...]."""
 
-    order: Any  # [features], the global ones first
-    rows: Any  # [clients, 2 most], each client's samples
-    labels: Any  # [clients, 2 most], 0 for C0 and 1 for the client's class
-    count: Any  # how many of them are real
+    shared: Any  # global features
+    own: Any  # local features
+    labels: Any  # 0 for C0 and 1 for the client's class
 
 
-class Drawn(NamedTuple):
-    """A draw, with what the exam needs to know of it."""
+class Deal(NamedTuple):
+    """Who gets which rows."""
 
-    tasks: Tasks
+    order: np.ndarray  # [features], the global ones first
+    rows: np.ndarray  # [clients, 2 most]
+    labels: np.ndarray  # [clients, 2 most]
+    real: int  # how many of them are samples
     spared: np.ndarray  # rows that no client has
     merged: np.ndarray  # the classes of C0
     others: np.ndarray  # [clients], each client's class
@@ -53,21 +56,38 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
     common = check.integer("tasks", "shared", common, least=1, most=width - 1)
     target, classes, tested = table.target, table.classes, table.held_out
 
+    fewest = np.sort(np.bincount(target[: len(target) - tested], minlength=classes))
+    least = fewest[: int(MERGED * classes)].sum() * (1 if tested else 1 - 2 * SPARED)
+    full = int(least) // clients >= most  # every draw has as many samples as are asked for
+
     @functools.lru_cache(maxsize=256)
-    def draw(seed: int) -> Drawn:
+    def draw(seed: int) -> Deal:
         return _draw(
             np.random.default_rng([seed, 30]), target, classes, tested, width, clients, most
         )
 
+    size = 4 * clients * 2 * most * (width + 1)
+
+    @functools.lru_cache(maxsize=max(1, CACHE // size))
+    def drawn(seed: int) -> Drawn:
+        found = draw(seed)
+        held = features[found.rows.T if full else found.rows]
+        parts = held.take(found.order[:common], axis=-1), held.take(found.order[common:], axis=-1)
+        if full:
+            return Drawn(cycle=Tasks(*parts, found.labels.T))
+        return Drawn(common=np.int32(found.real), each=Tasks(*parts, found.labels))
+
     def sample(resident: Any, piece: Any, at: At) -> Sample:
-        (features,), mine = resident
-        place = (at.t - 1) % mine.count
-        x = features[mine.rows[at.k, place]][mine.order]
-        return Sample((x[:common], x[common:]), mine.labels[at.k, place])
+        run = resident[1]
+        if full:
+            x, local, label = run.cycle
+        else:
+            x, local, label = (part[(at.t - 1) % run.common] for part in run.each)
+        return Sample((x, local), label)
 
     def exam(seed: int) -> Exam:
         drawn = draw(seed)
-        rows = features[drawn.spared][:, drawn.tasks.order]
+        rows = features[drawn.spared][:, drawn.order]
         found = target[drawn.spared]
         negative = np.isin(found, drawn.merged)[None].repeat(clients, axis=0)
         positive = found[None] == drawn.others[:, None]
@@ -80,11 +100,11 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
     return Stream(
         clients,
         None,
-        resident=(features,),
+        resident=(),
         chunk=lambda seed, first, last: (),
         sample=sample,
         rows=lambda: None,
-        drawn=lambda seed: draw(seed).tasks,
+        drawn=drawn,
         exam=exam,
     )
 
@@ -97,7 +117,7 @@ def _draw(
     width: int,
     clients: int,
     most: int,
-) -> Drawn:
+) -> Deal:
     """Who gets which rows."""
     if tested:
         used, spared = np.arange(len(target) - tested), np.arange(len(target) - tested, len(target))
@@ -130,4 +150,4 @@ def _draw(
         labels[k, : 2 * each] = mixed >= each
     order = draw.permutation(width).astype(np.int32)
     others = np.array([target[buckets[bucket][0]] for bucket in chosen])
-    return Drawn(Tasks(order, table, labels, np.int32(2 * each)), spared, merged, others)
+    return Deal(order, table, labels, 2 * each, spared, merged, others)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Params, Sample, Stream, constant
+from mainstem.base import At, Drawn, Params, Sample, Stream, constant
 from mainstem.spec import recorded
 
 REACH, ALONG, ACROSS = 8.0, 32, 20  # of the quadrature: exact to 1e-10 for |w| up to 5
@@ -16,10 +16,10 @@ NEWTON = 12
 
 
 class Agents(NamedTuple):
-    """What is drawn once for a run."""
+    """What is drawn once for each agent."""
 
-    offsets: Any  # c_k, [clients, 2]
-    scales: Any  # the features' standard deviation, [clients]
+    offsets: Any  # c_k
+    scales: Any  # the features' standard deviation
 
 
 @recorded
@@ -57,10 +57,10 @@ def walking(
     first = None if start is None else _point(start)
     most = int(counts.max())
 
-    def drawn(seed: int) -> Agents:
+    def drawn(seed: int) -> Drawn:
         draw = np.random.default_rng([seed, 10])
         offsets = apart * draw.normal(size=(clients, 2))
-        return Agents(offsets, np.sqrt(draw.uniform(0.5, 1.5, clients)))
+        return Drawn(each=Agents(offsets, np.sqrt(draw.uniform(0.5, 1.5, clients))))
 
     def chunk(seed: int, begin: int, end: int) -> np.ndarray:
         draw = np.random.default_rng([seed, 11])
@@ -71,14 +71,14 @@ def walking(
         return np.broadcast_to(steps[:, None], (end - begin + 1, clients, 2, 2))
 
     def sample(resident: Any, piece: Any, at: At) -> Sample:
-        agents = resident[1]
-        features = agents.scales[at.k] * random.normal(at.key, (most, 2))
-        labels = (features @ (piece[1] + agents.offsets[at.k]) > 0).astype(jnp.int32)
+        agent = resident[1].each
+        features = agent.scales * random.normal(at.key, (most, 2))
+        labels = (features @ (piece[1] + agent.offsets) > 0).astype(jnp.int32)
         held = jnp.asarray(counts, jnp.int32)
         return Sample(features, labels, held[at.k] if counts.ndim else None)
 
     def minimiser(resident: Any, piece: Any, t: Any) -> Params:
-        agents = resident[1]
+        agents = resident[1].each
         return least_risk(piece[0] + agents.offsets, agents.scales, ridge)
 
     return Stream(

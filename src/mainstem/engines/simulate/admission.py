@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Algorithm, Domain, Problem, Sample, Stream
+from mainstem.base import Algorithm, Domain, Problem, Sample, Stream, sampled
 from mainstem.engines.simulate.stage import MEASURES, occasion
 from mainstem.errors import BadData, BadParameter
 from mainstem.random import STREAM, root
@@ -60,16 +60,18 @@ def _fits(problem: Problem, stream: Stream) -> None:
 
 def _first_samples(stream: Stream) -> Sample:
     pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    return _sampler(stream.sample, stream.clients)(stream.known(0), pieces)
+    return _sampler(stream.sample, stream.drawn is not None, stream.clients)(
+        stream.known(0), pieces
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _sampler(sample: Any, clients: int) -> Any:
+def _sampler(sample: Any, drawn: bool, clients: int) -> Any:
     """(resident, pieces) -> the samples of all clients at step 1; kept compiled."""
 
     def made(resident: Any, pieces: Any) -> Any:
         at = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(clients))
-        return jax.vmap(lambda piece, at: sample(resident, piece, at))(pieces, at)
+        return sampled(sample, drawn)(resident, pieces, at)
 
     return jax.jit(made)
 

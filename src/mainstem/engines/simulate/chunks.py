@@ -11,7 +11,7 @@ from mainstem.engines.simulate.rounds import Shape
 
 MEMORY = 2**23  # bytes that the samples and models of one stretch may take
 WORK = 2**32  # parameters touched between two signs of life
-KEPT = 2**16  # numbers in all clients' models up to which they are kept for a batched pass
+KEPT = 4  # parameters up to which the clients' models are kept for one batched pass over the rows
 
 
 class Stretch(NamedTuple):
@@ -33,10 +33,11 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
 
 def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
-    piece = jax.tree.map(lambda x: np.asarray(x)[0, 0], stream.chunk(0, 1, 1))
-    at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-    one = jax.eval_shape(stream.sample, stream.known(0), piece, at)
-    return stream.clients * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(one))
+    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
+    clients = stream.clients
+    at = At(jnp.int32(1), jnp.arange(clients), jnp.zeros((clients, 2), jnp.uint32))
+    samples = jax.eval_shape(stream.samples, stream.known(0), pieces, at)
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(samples))
 
 
 def by_rounds(

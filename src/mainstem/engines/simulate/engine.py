@@ -13,12 +13,11 @@ import numpy as np
 from mainstem import check, random
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import progress as progress_bar
-from mainstem.engines.simulate import chunks, debugger, program, rounds
+from mainstem.engines.simulate import chunks, debugger, program, rounds, workers
 from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.ledger import Book
 from mainstem.engines.simulate.program import Program
-from mainstem.engines.simulate.stage import body
 from mainstem.parts.network import Network, fitted
 from mainstem.parts.network import network as links
 from mainstem.run import Run, Summary
@@ -84,7 +83,7 @@ def simulate(
     spread = layout(devices, stream.clients)
     with jax.enable_x64(dtype == "float64"):
         compiled = _compiled(job, spread, plain or debug)
-        algorithm.codec.check(body(compiled.stage).size)
+        algorithm.codec.check(compiled.sent)
     path = None if folder is None else Path(folder)
     if path is not None:
         folders.claim(path, job.spec)
@@ -97,7 +96,7 @@ def simulate(
         else:
             state = _driven(job, compiled, spread, book, chunk, progress, plain)
         server, clients = jax.device_get(compiled.models(state))
-        return _closed(job, book, body(compiled.stage).size, server, clients)
+        return _closed(job, book, compiled.sent, server, clients)
 
 
 class Job(NamedTuple):
@@ -199,7 +198,7 @@ def _stretches(
     """The steps after `after`, cut for the device."""
     size, clients = job.problem.size, job.stream.clients
     shares = rounds.shares(compiled.stage)
-    batched = job.quick(plain) and not shares and clients * size <= chunks.KEPT
+    batched = job.quick(plain) and not shares and size <= chunks.KEPT
     most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
     batched = batched and (job.algorithm.sync.period or 1) <= most  # else a round outgrows memory
     if not job.quick(plain):
@@ -221,35 +220,56 @@ def _driven(
     plain: bool,
 ) -> Any:
     """All stretches in turn: the host prepares the next while the device works on this one."""
-    key = spread.put(job.keys if job.many else job.keys[0], None)
-    resident = spread.put(cast(_known(job), job.dtype), None)
-
-    def sent_ahead(stretch: chunks.Stretch) -> Any:
-        each = [job.stream.chunk(seed, stretch.first, stretch.last) for seed in job.seeds]
-        pieces = jax.tree.map(lambda *x: np.stack(x), *each) if job.many else each[0]
-        return spread.put(cast(pieces, job.dtype), 2 if job.many else 1)
-
+    teams = [Team(job, seeds, compiled, spread) for seeds in workers.shared_out(job.seeds, spread)]
     stretches = _stretches(job, compiled, book.step, chunk, plain)
-    state = book.restored(compiled.begin(key))
-    title = job.algorithm.spec.name
-    with progress_bar.bar(title, job.steps, book.step, progress) as reached:
-        pieces = sent_ahead(stretches[0]) if stretches else None
-        for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
-            state, rows = compiled.advance(
-                state, key, resident, pieces, jnp.int32(stretch.first), stretch.how
-            )
-            pieces = sent_ahead(following) if following else None
-            book.write(jax.device_get(rows), stretch.last, state, last=following is None)
-            reached(stretch.last)
-    return state
+    with workers.pool(len(teams), job.dtype) as each:
+        states = [compiled.begin(team.key) for team in teams]
+        states = workers.parted(book.restored(workers.whole(states)), len(teams))
+        title = job.algorithm.spec.name
+        with progress_bar.bar(title, job.steps, book.step, progress) as reached:
+            pieces = [team.ahead(stretches[0]) if stretches else None for team in teams]
+            for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
+                under_way = each(Team.advance, teams, states, pieces, [stretch] * len(teams))
+                pieces = [team.ahead(following) if following else None for team in teams]
+                done = under_way()
+                states, rows = [state for state, _ in done], [row for _, row in done]
+                last = following is None
+                book.write(workers.joined(rows), stretch.last, lambda: workers.whole(states), last)  # noqa: B023
+                reached(stretch.last)
+    return workers.whole(states)
 
 
-def _known(job: Job) -> Any:
-    """What the stream's samples are made from; what is drawn has the seeds' axis first."""
-    if job.stream.drawn is None or not job.many:
-        return job.stream.known(job.seeds[0])
-    each = [job.stream.drawn(seed) for seed in job.seeds]
-    return job.stream.resident, jax.tree.map(lambda *x: np.stack(x), *each)
+class Team:
+    """Some of the seeds, as one program with what they know."""
+
+    def __init__(self, job: Job, seeds: list[int], compiled: Program, spread: Layout):
+        self.job = job._replace(seeds=seeds)
+        self.many = job.many
+        self.compiled, self.spread = compiled, spread
+        keys = self.job.keys
+        self.key = spread.put(keys if self.many else keys[0], None)
+        self.known = spread.put(cast(self._known(), job.dtype), None)
+
+    def _known(self) -> Any:
+        """What the stream's samples are made from; what is drawn has the seeds' axis first."""
+        stream, seeds = self.job.stream, self.job.seeds
+        if stream.drawn is None or not self.many:
+            return stream.known(seeds[0])
+        each = [stream.drawn(seed) for seed in seeds]
+        return stream.resident, jax.tree.map(lambda *x: np.stack(x), *each)
+
+    def ahead(self, stretch: chunks.Stretch) -> Any:
+        """The pieces of a stretch, on the device."""
+        chunk = self.job.stream.chunk
+        each = [chunk(seed, stretch.first, stretch.last) for seed in self.job.seeds]
+        pieces = jax.tree.map(lambda *x: np.stack(x), *each) if self.many else each[0]
+        return self.spread.put(cast(pieces, self.job.dtype), 2 if self.many else 1)
+
+    def advance(self, state: Any, pieces: Any, stretch: chunks.Stretch) -> Any:
+        """The state after a stretch, and its rows on the host."""
+        first = jnp.int32(stretch.first)
+        state, rows = self.compiled.advance(state, self.key, self.known, pieces, first, stretch.how)
+        return state, jax.device_get(rows)
 
 
 def _debugged(job: Job, compiled: Program, book: Book) -> Any:
@@ -257,7 +277,7 @@ def _debugged(job: Job, compiled: Program, book: Book) -> Any:
     if job.many or book.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
     key, dtype = jnp.asarray(job.keys[0]), job.dtype
-    resident = jax.device_put(cast(_known(job), dtype))
+    resident = jax.device_put(cast(job.stream.known(job.seeds[0]), dtype))
 
     def pieces(t: int) -> Any:
         return jax.tree.map(lambda x: x[0], cast(job.stream.chunk(job.seeds[0], t, t), dtype))
@@ -266,7 +286,7 @@ def _debugged(job: Job, compiled: Program, book: Book) -> Any:
     state, rows = debugger.walk(
         compiled.stage, job.wires, compiled.begin(key), key, resident, pieces, flags
     )
-    book.write(program.gathered(rows), job.steps, state, last=True)
+    book.write(program.gathered(rows), job.steps, lambda: state, last=True)
     return state
 
 

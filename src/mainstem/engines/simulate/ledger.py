@@ -1,7 +1,7 @@
 """The book of a run: rows as they are made, in memory or on disk, and where to go on after a crash."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,10 @@ class Book:
             tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)]
         )
 
-    def write(self, rows: dict[str, np.ndarray], step: int, state: Any, last: bool) -> None:
-        """The rows up to `step`, after which the run is in `state`."""
+    def write(
+        self, rows: dict[str, np.ndarray], step: int, state: Callable[[], Any], last: bool
+    ) -> None:
+        """The rows up to `step`, after which the run is in `state()`."""
         many = len(self.seeds) > 1
         rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
@@ -74,7 +76,7 @@ class Book:
             return
         late = time.monotonic() - self._saved >= self.interval
         if last or late or self.step - self._first >= PENDING:
-            self._flush(state, last)
+            self._flush(state(), last)
 
     def _flush(self, state: Any, last: bool) -> None:
         assert self.path is not None

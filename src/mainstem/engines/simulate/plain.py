@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.base import At, Faced
+from mainstem.base import SEVERAL, At, Faced
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
 from mainstem.engines.simulate.stage import (
@@ -82,7 +82,8 @@ def step(
 def learnt(stage: Stage, clients: Any, faced: Faced, key: Any, t: Any, k: Any) -> Any:
     """The clients after learning from what they have seen."""
     at = occasion(key, random.LEARN, t, k)
-    return jax.vmap(functools.partial(learnt_one, stage))(clients, faced.seen, faced.news, at)
+    over = jax.vmap(functools.partial(learnt_one, stage), in_axes=(0, 0, 0, SEVERAL))
+    return over(clients, faced.seen, faced.news, at)
 
 
 def learnt_one(stage: Stage, client: Any, seen: Any, news: Any, at: At) -> Any:
@@ -99,9 +100,8 @@ def chosen(which: Any, new: Any, old: Any) -> Any:
 def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -> Any:
     """The clients after uploading, the bodies as the server will read them, and their weights."""
     algorithm = stage.algorithm
-    clients, bodies, weights = jax.vmap(algorithm.upload)(
-        clients, occasion(key, random.UPLOAD, t, k)
-    )
+    at = occasion(key, random.UPLOAD, t, k)
+    clients, bodies, weights = jax.vmap(algorithm.upload, in_axes=(0, SEVERAL))(clients, at)
     keys = occasion(key, random.CODEC, t, k).key
     size = bodies.shape[-1]
     coded = jax.vmap(

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Algorithm, Problem, Setting, Stream, flat
+from mainstem.base import Algorithm, Problem, Setting, Stream, flat, sampled
 from mainstem.engines.simulate import links, plain, rounds
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import Stage, said_now
+from mainstem.engines.simulate.stage import Stage, body, said_now
 from mainstem.parts.network import Network
 
 
@@ -28,6 +28,7 @@ class Program(NamedTuple):
     models: Any  # state -> (the server's model, each client's)
     heard: Any  # (keys, syncs) -> how many are heard at each sync, at most
     stage: Stage
+    sent: int  # numbers in a message
 
 
 class Choice(NamedTuple):
@@ -98,7 +99,7 @@ def _compiled(choice: Choice) -> Program:
         choice.algorithm,
         vectors,
         vectors.gradient,
-        choice.sample,
+        sampled(choice.sample, choice.drawn),
         choice.expected,
         choice.minimiser,
         Setting(choice.clients, choice.pending, vectors.gradient),
@@ -120,7 +121,7 @@ def _fast(stage: Stage, choice: Choice) -> Program:
     def models(state: Any) -> Any:
         if rounds.shares(stage):
             return state.broadcast, None
-        return _models(stage, state)
+        return _models(stage, state.server, rounds.clients_of(stage, state))
 
     return Program(
         jax.jit(_over_seeds(choice, functools.partial(rounds.begin, stage))),
@@ -128,6 +129,7 @@ def _fast(stage: Stage, choice: Choice) -> Program:
         jax.jit(_over_seeds(choice, models)),
         jax.jit(functools.partial(_heard, stage)),
         stage,
+        body(stage).size,
     )
 
 
@@ -142,9 +144,10 @@ def _plain(stage: Stage, choice: Choice) -> Program:
     return Program(
         jax.jit(_over_seeds(choice, lambda key: plain.begin(stage, choice.slots, key))),
         jax.jit(_advance_over_seeds(choice, advance), donate_argnums=0),
-        jax.jit(_over_seeds(choice, functools.partial(_models, stage))),
+        jax.jit(_over_seeds(choice, lambda state: _models(stage, state.server, state.clients))),
         jax.jit(functools.partial(_heard, stage)),
         stage,
+        body(stage).size,
     )
 
 
@@ -167,10 +170,10 @@ def gathered(rows: Any) -> Any:
     return rows
 
 
-def _models(stage: Stage, state: Any) -> Any:
+def _models(stage: Stage, server: Any, clients: Any) -> Any:
     """(the server's model, each client's): of a personal problem the server knows no own part."""
-    clients = jax.vmap(stage.algorithm.model)(state.clients)
-    return said_now(stage, state.server), jax.vmap(stage.problem.join)(clients)
+    models = jax.vmap(stage.algorithm.model)(clients)
+    return said_now(stage, server), jax.vmap(stage.problem.join)(models)
 
 
 def _over_seeds(choice: Choice, function: Any) -> Any:

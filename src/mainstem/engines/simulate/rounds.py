@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.base import Arrivals, Collected, Faced
+from mainstem.base import SEVERAL, Arrivals, Collected, Faced, Pair
 from mainstem.engines.simulate.plain import learnt, learnt_one, uploaded
 from mainstem.engines.simulate.stage import (
     Row,
@@ -42,9 +42,9 @@ class Local(NamedTuple):
     """State of a run whose clients have models of their own."""
 
     server: Any
-    clients: Any
+    clients: Any  # their states, or what they carry
     merged: Any  # each client's newest step that the server has merged
-    base: Any  # the last broadcast, where the server asks what its senders held; else None
+    broadcast: Any  # the last one, where it is needed; else None
 
 
 class Shared(NamedTuple):
@@ -66,8 +66,27 @@ def begin(stage: Stage, key: Any) -> Local | Shared:
     if shares(stage):
         return Shared(server, stage.algorithm.model(client_of(0)))
     ks = everyone(stage)
-    base = said_now(stage, server) if stage.algorithm.collect.based else None
-    return Local(server, jax.vmap(client_of)(ks), jnp.zeros_like(ks), base)
+    wanted = stage.algorithm.collect.based or stage.algorithm.traits.carries is not None
+    said = said_now(stage, server) if wanted else None
+    clients = carried(stage, jax.vmap(client_of)(ks))
+    return Local(server, clients, jnp.zeros_like(ks), said)
+
+
+def carried(stage: Stage, clients: Any) -> Any:
+    """What the clients take with them from round to round."""
+    names = stage.algorithm.traits.carries
+    return clients if names is None else {name: getattr(clients, name) for name in names}
+
+
+def clients_of(stage: Stage, state: Local) -> Any:
+    """The clients' whole states: what they carry, and the rest as after a download."""
+    if stage.algorithm.traits.carries is None:
+        return state.clients
+
+    def one(k: Any, carries: Any) -> Any:
+        return _fresh(stage, state.broadcast, k)._replace(**carries)
+
+    return jax.vmap(one)(everyone(stage), state.clients)
 
 
 def advance(
@@ -93,7 +112,11 @@ def advance(
 
 def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
     """Client k right after a download."""
-    _, client_of = stage.algorithm.start(broadcast, stage.setting)
+    params = broadcast
+    if stage.algorithm.personal:
+        own = stage.problem.split(stage.problem.init(jnp.zeros(2, jnp.uint32))).own
+        params = Pair(broadcast, own)
+    _, client_of = stage.algorithm.start(params, stage.setting)
     return stage.algorithm.download(client_of(k), broadcast, stage.gradient, jnp.int32(0))
 
 
@@ -230,7 +253,7 @@ def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, key: Any, t: Any, 
     def one(k: Any, seen: Any, news: Any, at: Any) -> Any:
         return learnt_one(stage, _fresh(stage, broadcast, k), seen, news, at)
 
-    return jax.vmap(one)(k, faced.seen, faced.news, at)
+    return jax.vmap(one, in_axes=(0, 0, 0, SEVERAL))(k, faced.seen, faced.news, at)
 
 
 # --- clients with models of their own ------------------------------------------------------------
@@ -251,7 +274,7 @@ def _local_round(
         return learnt(stage, clients, faced, key, t, ks), row
 
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
-    clients, rows = _scan(one, state.clients, (steps, pieces), shape.length)
+    clients, rows = _scan(one, clients_of(stage, state), (steps, pieces), shape.length)
     state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
     return state, _counted(rows, shape.length, spoke, got)
 
@@ -276,7 +299,7 @@ def _local_stretch(
 
     def whole(state: Local, given: Any) -> tuple[Local, Any]:
         steps, _ = given
-        clients, models = _scan(one, state.clients, given, shape.length)
+        clients, models = _scan(one, clients_of(stage, state), given, shape.length)
         state, spoke, got = _exchanged(
             stage, state._replace(clients=clients), key, steps[-1], shape
         )
@@ -298,13 +321,13 @@ def _exchanged(
 ) -> tuple[Local, Any, Any]:
     """The sync at the end of a round, over links that take no time."""
     if not shape.sync:
-        return state, jnp.int32(0), jnp.int32(0)
+        return state._replace(clients=carried(stage, state.clients)), jnp.int32(0), jnp.int32(0)
     algorithm, ks = stage.algorithm, everyone(stage)
     heard = algorithm.participation.heard(key, t, stage.clients)
     clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
     base = None
-    if state.base is not None:
-        base = jnp.broadcast_to(state.base, (stage.clients, state.base.size))
+    if algorithm.collect.based:
+        base = jnp.broadcast_to(state.broadcast, (stage.clients, state.broadcast.size))
     got = Arrivals(bodies, weights, ks, jnp.broadcast_to(t, ks.shape), base)
     collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
@@ -313,8 +336,9 @@ def _exchanged(
         lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged)
     )(clients, merged)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    base = None if state.base is None else broadcast
-    return Local(server, clients, merged, base), spoke, jnp.int32(stage.clients)
+    said = None if state.broadcast is None else broadcast
+    state = Local(server, carried(stage, clients), merged, said)
+    return state, spoke, jnp.int32(stage.clients)
 
 
 # --- shared by both ------------------------------------------------------------------------------

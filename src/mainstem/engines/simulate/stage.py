@@ -13,6 +13,7 @@ import numpy as np
 
 from mainstem import random
 from mainstem.base import (
+    SEVERAL,
     Algorithm,
     Arrivals,
     At,
@@ -37,7 +38,7 @@ class Stage(NamedTuple):
     algorithm: Algorithm
     problem: Flat
     gradient: Gradient
-    sample: Any  # the stream's, as are the next two
+    samples: Any  # the stream's, as are the next two
     expected: Any
     minimiser: Any
     setting: Setting
@@ -115,13 +116,13 @@ def everyone(stage: Stage) -> jax.Array:
 def occasion(key: Any, purpose: int, t: Any, k: Any) -> At:
     """Step t at the clients `k` (an array), each with its own key for this purpose."""
     at_step = random.fold(key, purpose, t)
-    return At(jnp.broadcast_to(t, k.shape), k, jax.vmap(lambda each: random.fold(at_step, each))(k))
+    return At(t, k, jax.vmap(lambda each: random.fold(at_step, each))(k))
 
 
 def arrive(stage: Stage, key: Any, resident: Any, pieces: Any, t: Any, k: Any) -> Sample:
     """The samples of the clients `k` at step t; `pieces` has their axis first."""
     at = occasion(key, random.STREAM, t, k)
-    return jax.vmap(lambda piece, at: stage.sample(resident, piece, at))(pieces, at)
+    return stage.samples(resident, pieces, at)
 
 
 def face(
@@ -131,7 +132,7 @@ def face(
     at = occasion(key, random.DECIDE, t, k)
     if shared:
         return stage.problem.together(params, samples, at)
-    return jax.vmap(stage.problem.face)(params, samples, at)
+    return jax.vmap(stage.problem.face, in_axes=(0, 0, SEVERAL))(params, samples, at)
 
 
 def written(

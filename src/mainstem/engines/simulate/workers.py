@@ -1,0 +1,72 @@
+"""Seeds shared out over the cores of a CPU: XLA runs the small operations of a program on one of them."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from mainstem.engines.simulate.devices import Layout
+
+
+def shared_out(seeds: list[int], spread: Layout) -> list[list[int]]:
+    """The seeds in equal groups, as many as there are cores if that is possible."""
+    if jax.default_backend() != "cpu" or spread.mesh is not None:
+        return [seeds]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    groups = max(n for n in range(1, (cores or 1) + 1) if len(seeds) % n == 0)
+    size = len(seeds) // groups
+    return [seeds[n : n + size] for n in range(0, len(seeds), size)]
+
+
+@contextlib.contextmanager
+def pool(count: int, dtype: str) -> Iterator[Callable[..., Callable[[], list[Any]]]]:
+    """`each(function, *lists)` sets a worker on each entry; what it returns waits for the results."""
+
+    def alone(function: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
+        return lambda: [function(*given) for given in zip(*lists, strict=True)]
+
+    if count == 1:
+        yield alone
+        return
+
+    def precise(function: Any, *given: Any) -> Any:
+        with jax.enable_x64(dtype == "float64"):  # a setting of the thread
+            return function(*given)
+
+    with ThreadPoolExecutor(count) as threads:
+
+        def each(function: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
+            given = list(zip(*lists, strict=True))
+            under_way = [threads.submit(precise, function, *one) for one in given]
+            return lambda: [one.result() for one in under_way]
+
+        yield each
+
+
+def whole(states: Sequence[Any]) -> Any:
+    """The groups' states as one, seeds first."""
+    if len(states) == 1:
+        return states[0]
+    return jax.tree.map(lambda *x: jax.numpy.concatenate(x), *states)
+
+
+def parted(state: Any, count: int) -> list[Any]:
+    """A state of all seeds as one for each group."""
+    if count == 1:
+        return [state]
+
+    def part(n: int) -> Any:
+        return jax.tree.map(lambda x: x[n * len(x) // count : (n + 1) * len(x) // count], state)
+
+    return [part(n) for n in range(count)]
+
+
+def joined(rows: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The groups' rows as one, seeds first."""
+    if len(rows) == 1:
+        return rows[0]
+    return {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
