@@ -255,6 +255,26 @@ ROUND_TRIPS = {
         participation=parts.bernoulli(0.4),
         codec=parts.plain(),
     ),
+    "fedres_sgd": ms.fedres_sgd(
+        parts.inverse_sqrt(0.2),
+        own_step=0.1,
+        domain=parts.l2_ball(3),
+        period=5,
+        message="gradient",
+        variant="undelayed",
+    ),
+    "fedres_erm": ms.fedres_erm(radius=2.0, keep=40, simultaneous=True),
+    "fictitious_play": ms.fictitious_play(radius=2.0, keep=40),
+    "central": ms.central(0.1, domain=parts.l2_ball(3), period=2, message="gradient"),
+    "independent": ms.independent(0.1, mirror=parts.euclidean(parts.l2_ball(3))),
+    "dynamic_fedavg": ms.dynamic_fedavg(
+        parts.inverse_sqrt(0.3),
+        epochs=np.array([1, 2, 3]),
+        batch=[4, 5, 6],
+        participation=parts.exactly(2),
+        incremental=False,
+        normalised=False,
+    ),
 }
 OTHERS = [
     (
@@ -270,6 +290,25 @@ OTHERS = [
     ),
     (problems.cnn(12, 3), streams.digits(4, deal=streams.in_time())),
     (problems.logistic(3), streams.digits(4)),
+    (
+        problems.personal(3, 2, loss="logistic", classes=2, intercept=True, start=[[1] * 4, [2] * 3]),
+        streams.residuals(4, shared=3, own=2, noise=0.2, together=0.5, apart=2.0),
+    ),
+    (
+        problems.batched(of=problems.logistic(2, ridge=2.0, intercept=False)),
+        streams.walking(3, holds=[5, 6, 7], drift=0.01, spread=0.2, ridge=1.0, start=[1.0, 0.5]),
+    ),
+    (
+        problems.bandit(problems.personal(3, 2), actions=4, period=5),
+        streams.linear_bandit(3, actions=4, shared=3, own=2, noise=0.0),
+    ),
+    (
+        problems.replay(problems.personal(3, 2), actions=4, epsilon=0.1),
+        streams.sometimes(
+            streams.split(streams.digits(2), shared=range(60), own=[[60, 61], [62, 63]]),
+            rate=[0.5, 1.0],
+        ),
+    ),
 ]
 
 

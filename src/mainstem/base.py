@@ -45,10 +45,10 @@ class Sample(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a client has seen where many samples came at once: the first `count` of `items`."""
+    """What a client has seen where many samples came at once, and how much each of them counts."""
 
     items: Any  # leaves [n, ...]
-    count: Any
+    weights: Any  # [n], summing to 1; 0: no sample
 
 
 class Form(NamedTuple):

@@ -124,13 +124,14 @@ def _call(where: str, factory: Callable[..., Any], arguments: dict[str, Any]) ->
 
 
 def _value(where: str, value: Any) -> Any:
-    """A table inside a table is a part (or a way to deal)."""
+    """A table inside a table is a part, a way to deal, or the problem or stream that is wrapped."""
     if not isinstance(value, Mapping):
         return value
     if value.get("name") in DEALS:
         arguments = {k: v for k, v in value.items() if k != "name"}
         return _call(where, getattr(streams, value["name"]), arguments)
-    return made(where, parts, value)
+    home = next((m for m in (problems, streams) if value.get("name") in m.__all__), parts)
+    return made(where, home, value)
 
 
 def _known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:

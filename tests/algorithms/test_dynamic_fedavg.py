@@ -1,5 +1,7 @@
 """Dynamic FedAvg against a plain loop written from Algorithm 1, given the batches and the agents."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -14,21 +16,42 @@ T, K, N, RIDGE, STEP = 12, 5, 9, 0.3, 0.4
 EPOCHS, SIZES = np.array([1, 2, 3, 1, 4]), np.array([2, 9, 3, 4, 1])
 HOLDS = np.array([9, 9, 5, 8, 7])
 HEARD = np.random.default_rng(2).uniform(size=(T, K)).argsort(axis=1) < 3
+STREAM = ms.streams.walking(K, holds=HOLDS, drift=0.01, ridge=RIDGE)
 
 
-def arrived(stream, t, k):
-    """What agent k holds at step t of the run with seed 0."""
+@functools.cache
+def arrived():
+    """What each agent holds at each step of the run with seed 0, by (t, k)."""
+    steps, agents = np.arange(1, T + 1, dtype=np.int32), np.arange(K, dtype=np.int32)
+
+    def at_step(known, pieces, t):
+        keys = jax.vmap(lambda k: random.fold(random.root(0), random.STREAM, t, k))(agents)
+        return STREAM.samples(known, pieces, At(t, agents, keys))
+
     with jax.enable_x64(True):
-        piece = np.asarray(stream.chunk(0, t, t))[0, k]
-        at = At(np.int32(t), np.int32(k), random.fold(random.root(0), random.STREAM, t, k))
-        held = jax.jit(stream.sample)(stream.known(0), piece, at)  # to the last bit
-    return np.asarray(held.shown, np.float64), np.asarray(held.hidden)
+        over_steps = jax.jit(jax.vmap(at_step, in_axes=(None, 0, 0)))  # to the last bit
+        held = jax.device_get(over_steps(STREAM.known(0), STREAM.chunk(0, 1, T), steps))
+    return {
+        (t, k): (np.asarray(held.shown[t - 1, k], np.float64), held.hidden[t - 1, k])
+        for t in steps
+        for k in agents
+    }
+
+
+@functools.cache
+def batches(t, k, e):
+    """The samples of agent k's epoch e at step t."""
+    key = random.fold(random.root(0), random.LEARN, t, k, e)
+    size = min(SIZES[k], HOLDS[k])
+    index = np.flatnonzero(chosen(key, np.arange(N) < HOLDS[k], size))
+    assert len(index) == size
+    assert index.max() < HOLDS[k]
+    return index
 
 
 @pytest.mark.parametrize("incremental", [True, False])
 @pytest.mark.parametrize("normalised", [True, False])
 def test_algorithm_1(incremental, normalised):
-    stream = ms.streams.walking(K, holds=HOLDS, drift=0.01, ridge=RIDGE)
     problem = ms.problems.batched(ms.problems.logistic(2, ridge=RIDGE, intercept=False))
     algorithm = ms.dynamic_fedavg(
         STEP,
@@ -38,20 +61,12 @@ def test_algorithm_1(incremental, normalised):
         incremental=incremental,
         normalised=normalised,
     )
-    run = ms.simulate(algorithm, problem, stream, steps=T, dtype="float64")
-    held = {(t, k): arrived(stream, t, k) for t in range(1, T + 1) for k in range(K)}
+    run = ms.simulate(algorithm, problem, STREAM, steps=T, dtype="float64")
+    held = arrived()
 
     def gradient(w, t, k, index):
         x, y = held[t, k][0][index], 2 * held[t, k][1][index] - 1
         return -y * x / (1 + np.exp(y * (x @ w))) + RIDGE * w
-
-    def batches(t, k, e):
-        key = random.fold(random.root(0), random.LEARN, t, k, e)
-        order = np.asarray(chosen(key, N, HOLDS[k]))
-        index = order[: min(SIZES[k], HOLDS[k])]
-        assert len(set(index)) == len(index)
-        assert index.max() < HOLDS[k]
-        return index
 
     expected = reference(
         gradient,
@@ -69,10 +84,13 @@ def test_algorithm_1(incremental, normalised):
 
 def test_minibatches_are_uniform():
     keys = jax.vmap(lambda n: random.fold(random.root(0), n))(np.arange(20000))
-    first = np.asarray(jax.vmap(lambda key: chosen(key, 6, 4)[0])(keys))
-    shares = np.bincount(first, minlength=6) / len(first)
-    assert shares[4:].sum() == 0
-    assert np.allclose(shares[:4], 0.25, atol=4 * np.sqrt(0.25 * 0.75 / len(first)))
+    real = np.array([True, False, True, True, True, False])
+    sets = np.asarray(jax.vmap(lambda key: chosen(key, real, 2))(keys))
+    assert np.all(sets.sum(axis=1) == 2)
+    assert not sets[:, ~real].any()
+    pairs, counts = np.unique(sets, axis=0, return_counts=True)
+    assert len(pairs) == 6  # all pairs of four, each as likely as another
+    assert np.allclose(counts / len(sets), 1 / 6, atol=4 * np.sqrt(5 / 36 / len(sets)))
 
 
 def test_refusals():

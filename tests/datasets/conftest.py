@@ -1,4 +1,4 @@
-"""A loopback web server, a private cache, compress(1), and the filled cache next door."""
+"""A loopback web server, a private cache, and compress(1)."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -77,22 +77,6 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of our own."""
     monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.fixture
-def shared() -> Path:
-    """The filled cache that lies beside the repository, where there is one."""
-    folder = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("there is no filled cache ../shared/data beside the repository")
-    return folder
-
-
-@pytest.fixture
-def filled(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The filled cache as the cache in use."""
-    monkeypatch.setenv("MAINSTEM_DATA", str(shared))
-    return shared
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mainstem import parts
+from mainstem.base import Arrivals
 
 N, D = 9, 3
 OTHERWISE = np.array([7.0, 8.0, 9.0])
@@ -31,12 +32,18 @@ CENTERS = {
 }
 
 
+def at_the_door(bodies, weights):
+    """Who sent what, when and holding which broadcast: nothing that a sum or a center looks at."""
+    client = jnp.arange(len(bodies), dtype=jnp.int32)
+    return Arrivals(bodies, weights, client, sent=client + 1, base=None)
+
+
 @functools.cache
 def compiled(name):
     collect = parts.total() if name == "total" else CENTERS[name][0]
 
     def run(bodies, weights):
-        got = collect.gather(bodies, weights, 20)
+        got = collect.gather(at_the_door(bodies, weights), 20)
         return got, got.mean(otherwise=OTHERWISE)
 
     return jax.jit(run)
@@ -125,7 +132,18 @@ def test_the_cut_does_not_depend_on_the_dtype(share, count, dtype):
     cut = round(share * count)
     bodies[:cut], bodies[-cut:] = -1e6, 1e9
     with jax.enable_x64(dtype == "float64"):
-        got = parts.trimmed_mean(share).gather(
-            jnp.asarray(bodies, dtype), jnp.ones(count, dtype), count
-        )
+        door = at_the_door(jnp.asarray(bodies, dtype), jnp.ones(count, dtype))
+        got = parts.trimmed_mean(share).gather(door, count)
     np.testing.assert_array_equal(got.sum, [0])
+
+
+def test_each_hands_on_all_that_stands_at_the_door():
+    bodies, weights = world(4, [True, False, True] + [False] * (N - 3))
+    door = at_the_door(jnp.asarray(bodies), jnp.asarray(weights))._replace(base=jnp.ones((N, 2)))
+    got = parts.each().gather(door, 20)
+    assert got.each is door
+    assert (int(got.count), got.clients) == (2, 20)
+    np.testing.assert_allclose(got.weight, weights.sum(), rtol=1e-6)
+    assert got.sum.size == 0  # no use for a sum where all are seen
+    assert (parts.each().additive, parts.each().based) == (False, True)
+    assert not any(other.based for other in (parts.total(), parts.median()))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mainstem import random
-from mainstem.base import At, Sample, flat
+from mainstem.base import SEVERAL, At, Sample, flat
 from mainstem.problems import cnn
 from tests.problems.slopes import check_gradient
 
@@ -64,13 +64,13 @@ def test_gradient_at_a_few_coordinates():
 
 def test_together_is_one_by_one(params):
     problem, many = cnn(SIDE, 3), images(6)
-    at = At(np.arange(6), np.arange(6), np.zeros((6, 2), np.uint32))
+    at = At(np.int32(1), np.arange(6), np.zeros((6, 2), np.uint32))
     with jax.enable_x64(True):
         vectors = flat(problem)
-        alone = flat(problem._replace(together=None))
+        alone = jax.vmap(flat(problem).face, in_axes=(None, 0, SEVERAL))
         w = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
-        seen, losses, metrics = jax.jit(vectors.together)(w, many, at)
-        _, losses_alone, metrics_alone = jax.jit(alone.together)(w, many, at)
-    np.testing.assert_array_equal(seen.shown, many.shown)
-    np.testing.assert_allclose(losses, losses_alone, rtol=1e-12)
-    np.testing.assert_array_equal(metrics["correct"], metrics_alone["correct"])
+        ours, theirs = jax.jit(vectors.together)(w, many, at), jax.jit(alone)(w, many, at)
+    np.testing.assert_array_equal(ours.seen.shown, many.shown)
+    np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-12)
+    np.testing.assert_array_equal(ours.metrics["correct"], theirs.metrics["correct"])
+    assert ours.news is theirs.news is None  # all of it is worth learning

@@ -31,7 +31,6 @@ from mainstem.parts.sync import every
 from mainstem.random import Key
 from mainstem.spec import recorded
 
-
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
@@ -142,17 +141,29 @@ def _of(numbers: np.ndarray, k: Any) -> Any:
     return given if given.ndim == 0 else given[k]
 
 
-def minibatch(held: Batch, sizes: Any, at: At, e: Any) -> Batch:
+def minibatch(held: Batch, sizes: np.ndarray, at: At, e: Any) -> Batch:
     """The mini-batch of epoch e: client k's size of what it holds, without replacement."""
-    order = chosen(random.fold(at.key, e), len(jax.tree.leaves(held.items)[0]), held.count)
-    some = order[: int(sizes.max())]
-    return Batch(jax.tree.map(lambda x: x[some], held.items), _of(sizes, at.k))
+    size = _of(sizes, at.k)
+    drawn = chosen(random.fold(at.key, e), held.weights > 0, size)
+    return held._replace(weights=drawn.astype(held.weights.dtype) / size)
 
 
-def chosen(key: Key, room: int, count: Any) -> jax.Array:
-    """The places 0 to count - 1 in random order, then the empty ones."""
-    draws = random.bits(key, (room,)) >> 1
-    return jnp.argsort(jnp.where(jnp.arange(room) < count, draws, np.uint32(2**31)))
+def chosen(key: Key, real: Any, size: Any) -> jax.Array:
+    """Which of the `real` samples are in a random set of that size: those with the smallest draws.
+
+    The last bits of a draw are its place, so that no two are equal; the bound that `size` of them
+    lie below is found bit by bit, which is faster than sorting.
+    """
+    places = max(1, (len(real) - 1).bit_length())
+    draws = (random.bits(key, real.shape) >> (places + 1)) << places
+    draws = draws | jnp.arange(len(real), dtype=jnp.uint32)
+
+    def raised(n: int, bound: Any) -> Any:
+        higher = bound | (jnp.uint32(2**30) >> jnp.uint32(n))
+        below = jnp.sum(real & (draws < higher), dtype=jnp.int32)
+        return jnp.where(below <= size, higher, bound)
+
+    return real & (draws < jax.lax.fori_loop(0, 31, raised, jnp.uint32(0)))
 
 
 def _fits(sizes: np.ndarray, samples: Sample) -> None:

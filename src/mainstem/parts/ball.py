@@ -13,7 +13,7 @@ MOST = 60  # outer steps of the search for a minimum
 
 
 def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -> Params:
-    r"""The minimiser of w'Aw/2 - b'w over |w| <= radius (None: everywhere), A semidefinite.
+    r"""The minimiser of w'Aw/2 - b'w over |w| <= radius (None: everywhere), A semidefinite, b in its range.
 
     Where it is not unique, the one nearest `current`. An eigenvalue that rounding cannot tell from
     zero counts as zero.
@@ -61,8 +61,9 @@ class Found(NamedTuple):
 def minimise(function: Callable[[Params], Any], start: Params, radius: float) -> Found:
     """The minimum of a smooth convex function over |w| <= radius, to a certificate.
 
-    Newton's method, each model minimised exactly over the ball, with a line search; it stops once
-    the Frank-Wolfe gap <g, w> + radius |g| is as small as rounding lets it be.
+    Newton's method, each model minimised exactly over the ball, with a line search; where a
+    Frank-Wolfe step leads lower (a saturated loss has a slope but no curvature) it is taken instead.
+    It stops once the Frank-Wolfe gap <g, w> + radius |g| is as small as rounding lets it be.
     """
     tolerance = 32 * jnp.finfo(start.dtype).eps
     slope_of, curve_of = jax.grad(function), jax.hessian(function)
@@ -77,19 +78,24 @@ def minimise(function: Callable[[Params], Any], start: Params, radius: float) ->
 
     def nearer(state: Any) -> Any:
         params, before, tries = state
-        slope, curve = slope_of(params), curve_of(params)
-        move = quadratic(curve, curve @ params - slope, params, radius) - params
+        value, slope, curve = function(params), slope_of(params), curve_of(params)
+        noise = tolerance * jnp.maximum(1, jnp.abs(value))
+        newton = quadratic(curve, curve @ params - slope, params, radius) - params
+        steepness = jnp.sqrt(jnp.sum(slope**2))
+        across = -radius / jnp.where(steepness > 0, steepness, 1) * slope - params
         steps = 0.5 ** jnp.arange(12, dtype=params.dtype)
-        values = jax.vmap(lambda step: function(params + step * move))(steps)
-        wanted = function(params) + 1e-4 * steps * (slope @ move)
-        step = jnp.where(jnp.any(values <= wanted), steps[jnp.argmax(values <= wanted)], 1)
-        ahead = params + step * move
-        after = gap(ahead)
-        stuck = (after >= before) & (tries > 5)
+        ahead = params + steps[None, :, None] * jnp.stack([newton, across])[:, None]
+        values = jax.vmap(jax.vmap(function))(ahead)
+        fits = values[0] <= value + 1e-4 * steps * (slope @ newton)
+        near, far = jnp.argmax(fits), jnp.argmin(values[1])  # the full step where none fits
+        lower = values[1, far] < values[0, near] - noise
+        moved = jnp.where(lower, ahead[1, far], ahead[0, near])
+        after = gap(moved)
+        better = (after < before) | (jnp.minimum(values[0, near], values[1, far]) < value - noise)
         return (
-            jnp.where(after < before, ahead, params),
-            jnp.minimum(after, before),
-            jnp.where(stuck, MOST, tries + 1),
+            jnp.where(better, moved, params),
+            jnp.where(better, after, before),
+            jnp.where(better, tries + 1, MOST),
         )
 
     length = jnp.sqrt(jnp.sum(start**2))

@@ -1,6 +1,8 @@
 """What is at stake: how a model decides, what is revealed afterwards, what it costs."""
 
-from mainstem.problems.bandit import Logged, Rewards, bandit, replay
+from mainstem.problems.bandit import Logged as Logged
+from mainstem.problems.bandit import Rewards as Rewards
+from mainstem.problems.bandit import bandit, replay
 from mainstem.problems.batched import batched
 from mainstem.problems.cnn import cnn
 from mainstem.problems.custom import custom
@@ -13,8 +15,6 @@ from mainstem.problems.raw import experts, quadratic
 from mainstem.problems.softmax import softmax
 
 __all__ = [
-    "Logged",
-    "Rewards",
     "bandit",
     "batched",
     "cnn",

@@ -26,25 +26,33 @@ def batched(of: Problem) -> Problem:
     def items(sample: Sample) -> Sample:
         return Sample(sample.shown, sample.hidden)
 
-    def held(sample: Sample) -> Any:
-        return _length(sample) if sample.count is None else sample.count
+    def weights(sample: Sample) -> Any:
+        length = len(jax.tree.leaves((sample.shown, sample.hidden))[0])
+        if sample.count is None:
+            return jnp.full(length, 1 / length)
+        real = (jnp.arange(length) < sample.count).astype(jnp.result_type(float))
+        return real / jnp.maximum(sample.count, 1)
 
     def decide(params: Any, shown: Any, at: At) -> Any:
         return jax.vmap(lambda x: of.decide(params, x, at))(shown)
 
     def reveal(decision: Any, sample: Sample) -> Batch:
-        return Batch(jax.vmap(of.reveal)(decision, items(sample)), held(sample))
+        return Batch(jax.vmap(of.reveal)(decision, items(sample)), weights(sample))
 
     def loss(params: Any, seen: Batch) -> Any:
-        return _mean(jax.vmap(lambda item: of.loss(params, item))(seen.items), seen.count)
+        return _mean(jax.vmap(lambda item: of.loss(params, item))(seen.items), seen.weights)
 
     def metrics(decision: Any, sample: Sample) -> Mapping[str, Any]:
         each = jax.vmap(of.metrics)(decision, items(sample))
-        return {name: _mean(values, held(sample)) for name, values in each.items()}
+        return {name: _mean(values, weights(sample)) for name, values in each.items()}
 
     def form(seen: Batch) -> Form:
         assert of.form is not None
-        return Form(*(_mean(part, seen.count) for part in jax.vmap(of.form)(seen.items)))
+        return Form(*(_mean(part, seen.weights) for part in jax.vmap(of.form)(seen.items)))
+
+    def news(seen: Batch) -> Any:
+        assert of.news is not None
+        return jnp.any(jax.vmap(of.news)(seen.items) & (seen.weights > 0))
 
     def check(shown: Any, hidden: Any) -> None:
         of.check(*jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (shown, hidden)))
@@ -58,14 +66,11 @@ def batched(of: Problem) -> Problem:
         form=None if of.form is None else form,
         together=None,
         residual=None,
+        news=None if of.news is None else news,
     )
 
 
-def _length(tree: Any) -> int:
-    return int(jax.tree.leaves(tree)[0].shape[0])
-
-
-def _mean(values: Any, count: Any) -> Any:
-    """The mean of the first `count` entries."""
-    real = jnp.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1)) < count
-    return jnp.sum(jnp.where(real, values, 0), axis=0) / jnp.maximum(count, 1)
+def _mean(values: Any, weights: Any) -> Any:
+    """The weighted mean; what counts for nothing may be anything."""
+    spread = weights.reshape(-1, *[1] * (values.ndim - 1))
+    return jnp.sum(jnp.where(spread > 0, spread * values, 0), axis=0)

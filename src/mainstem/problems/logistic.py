@@ -1,5 +1,7 @@
 """Binary classification by a linear function."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -24,10 +26,14 @@ def logistic(
     ridge = check.at_least("logistic", "ridge", ridge, 0)
     size = features + bool(intercept)
 
+    def apply(params: Any, x: Any) -> Any:
+        score = (x * params[:features]) @ jnp.ones_like(x)  # for many clients faster than a dot
+        return score + params[-1] if intercept else score
+
     return supervised(
         "logistic",
         init=lambda key: jnp.zeros(size),
-        apply=lambda params, x: x @ params[:features] + (params[-1] if intercept else 0),
+        apply=apply,
         penalty=lambda score, label: jax.nn.softplus(jnp.where(label == 1, -score, score)),
         shape=(features,),
         classes=2,

@@ -53,14 +53,17 @@ def personal(
     def predicted(params: Any, x: Any) -> Any:
         return (params * extended(x)) @ jnp.ones_like(params)  # for many clients faster than a dot
 
+    def aim(label: Any) -> Any:
+        return label if classes is None else jnp.where(label == 1, 1, -1)  # of unsigned ones too
+
     def penalty(score: Any, label: Any) -> Any:
         if loss == "logistic":
             return jax.nn.softplus(jnp.where(label == 1, -score, score))
-        return (score - (label if classes is None else 2 * label - 1)) ** 2
+        return (score - aim(label)) ** 2
 
     def form(seen: Sample) -> Form:
         x = jnp.concatenate([extended(part) for part in seen.shown])
-        y = seen.hidden if classes is None else 2 * seen.hidden - 1
+        y = aim(seen.hidden)
         return Form(2 * jnp.outer(x, x), 2 * y * x, jnp.asarray(y, x.dtype) ** 2)
 
     def init(key: Key) -> Pair:

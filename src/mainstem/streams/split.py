@@ -31,7 +31,8 @@ def split(stream: Stream, shared: Any, own: Any, overlap: bool = False) -> Strea
     check.instance("split", "stream", stream, Stream, "digits(clients=10)")
     width = _width(stream)
     common = _columns("shared", shared, width)
-    ragged = bool(len(own)) and all(isinstance(each, Sequence | np.ndarray) for each in own)
+    lists = Sequence | np.ndarray
+    ragged = isinstance(own, lists) and len(own) and all(isinstance(each, lists) for each in own)
     if ragged and len(own) != stream.clients:
         wanted = f"have a list for each of {stream.clients} clients"
         raise check.refuse("split", "own", wanted, own)
@@ -124,4 +125,4 @@ def sometimes(stream: Stream, rate: Any) -> Stream:
         here = (luck < jnp.asarray(chances)[at.k]).astype(jnp.int32)
         return whole._replace(count=here if whole.count is None else here * whole.count)
 
-    return stream._replace(sample=sample, rows=lambda: None)
+    return stream._replace(sample=sample, rows=lambda: None, expected=None)

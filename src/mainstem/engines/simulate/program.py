@@ -4,6 +4,7 @@ Programs are kept, so that a second run of the same values compiles nothing.
 """
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,24 @@ class Program(NamedTuple):
     heard: Any  # (keys, syncs) -> how many are heard at each sync, at most
     stage: Stage
     sent: int  # numbers in a message
+
+
+class Once:
+    """A jitted function whose last argument is static: compiled once, even if two threads ask."""
+
+    def __init__(self, jitted: Any):
+        self.jitted = jitted
+        self._known: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        *given, how = arguments
+        leaves = [(jnp.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(given)]
+        asked = how, tuple(leaves)
+        with self._lock:
+            if asked not in self._known:
+                self._known[asked] = self.jitted.lower(*arguments).compile()
+        return self._known[asked](*given)
 
 
 class Choice(NamedTuple):
@@ -125,7 +144,7 @@ def _fast(stage: Stage, choice: Choice) -> Program:
 
     return Program(
         jax.jit(_over_seeds(choice, functools.partial(rounds.begin, stage))),
-        jax.jit(_advance_over_seeds(choice, advance), static_argnums=5, donate_argnums=0),
+        Once(jax.jit(_advance_over_seeds(choice, advance), static_argnums=5, donate_argnums=0)),
         jax.jit(_over_seeds(choice, models)),
         jax.jit(functools.partial(_heard, stage)),
         stage,

@@ -1,0 +1,126 @@
+"""The terms of Rizk et al. 2020, eq. (28), measured on a stream: noise, disagreement, drift."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check, random
+from mainstem.base import At, Batch, Problem, Stream, cast, flat
+
+
+class Tracking(NamedTuple):
+    r"""What limits dynamic FedAvg, and the step that balances it.
+
+    For a small step :math:`\mu` the error obeys :math:`e_i = (I - \mu H) e_{i-1} + \mu s_i - q_i`, so its
+    mean square settles at :math:`\frac{\mu}{2} \mathrm{tr}(H^{-1} R) + \frac{1}{2\mu} \mathrm{tr}(H^{-1} Q)`.
+    """
+
+    noise: float  # sigma_s^2, eq. (25)
+    disagreement: float  # epsilon^2, eq. (26), with tau_eps for the printed tau_eps^2
+    drift: float  # the mean squared move of the minimiser in a step
+    rising: float  # tr(H^-1 R) / 2, times mu
+    falling: float  # tr(H^-1 Q) / 2, over mu
+
+    @property
+    def best_step(self) -> float:
+        """Where the two terms are equal; 0 without drift."""
+        return float(np.sqrt(self.falling / self.rising))
+
+    def floor(self, step: float) -> float:
+        """The mean-square deviation at which a small step settles."""
+        return self.rising * step + self.falling / step
+
+
+def tracking(
+    problem: Problem,
+    stream: Stream,
+    *,
+    heard: int,
+    epochs: Any = 1,
+    batch: Any = None,
+    horizon: int = 1000,
+    looks: int = 20,
+    seeds: int = 10,
+) -> Tracking:
+    """Measure the terms at the minimiser, at `looks` steps of the first `horizon` and some seeds.
+
+    `heard` is L, `epochs` E_k and `batch` B_k, as in `dynamic_fedavg`; the stream must know its
+    minimiser, as `streams.walking` does, and bring batches.
+    """
+    check.instance("tracking", "problem", problem, Problem, "batched(logistic(2))")
+    if stream.minimiser is None:
+        raise check.refuse("tracking", "stream", "know its minimiser, as walking does", stream)
+    heard = check.integer("tracking", "heard", heard, least=1, most=stream.clients)
+    horizon = check.integer("tracking", "horizon", horizon, least=2)
+    with jax.enable_x64(True):
+        look = _look(problem, stream)
+        steps = np.unique(np.linspace(2, horizon, looks).astype(int))
+        found = [look(seed, int(t)) for seed in range(seeds) for t in steps]
+    curve, spreads, slopes, moved, held = (np.stack(part) for part in zip(*found, strict=True))
+    clients = stream.clients
+    passes = np.broadcast_to(check.counts("tracking", "epochs", epochs), clients)
+    held_by = held[0]
+    sizes = held_by if batch is None else check.counts("tracking", "batch", batch)
+    sizes = np.broadcast_to(sizes, clients)
+    within = (held_by - sizes) / (np.maximum(held_by - 1, 1) * sizes * passes)  # tau_s
+    between = (clients - heard) / max(clients - 1, 1)  # tau_eps
+    spread, hessian = spreads.mean(axis=0), curve.mean(axis=0)
+    # what a batch's mean says of |grad P_k|^2 is too much by its own variance
+    apart = np.mean(np.einsum("nki,nkj->nkij", slopes, slopes), axis=0)
+    apart -= spread / held_by[:, None, None]
+    shaken = spread * (within + 1 / held_by)[:, None, None] + between * apart
+    inverse = np.linalg.inv(hessian)
+    drift = np.mean(np.einsum("ni,nj->nij", moved, moved), axis=0)
+    trace = np.trace
+    return Tracking(
+        noise=3 / heard * float(np.mean(within * np.trace(spread, axis1=1, axis2=2))),
+        disagreement=2 / heard * between * float(np.mean(np.trace(apart, axis1=1, axis2=2))),
+        drift=float(trace(drift)),
+        rising=float(trace(inverse @ shaken.mean(axis=0)) / heard / 2),
+        falling=float(trace(inverse @ drift) / 2),
+    )
+
+
+def _look(problem: Problem, stream: Stream) -> Any:
+    """(seed, t) -> Hessian, each agent's gradient covariance and mean, the move, and N_k."""
+    vectors, clients = flat(problem), stream.clients
+    ks = jnp.arange(clients)
+
+    def made(key: Any, known: Any, pieces: Any, ahead: Any, t: Any) -> Any:
+        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
+        samples = stream.samples(known, pieces, at)
+        assert stream.minimiser is not None
+        one = jax.tree.map(lambda x: x[0], pieces)
+        before = stream.minimiser(known, one, t)
+        best = stream.minimiser(known, jax.tree.map(lambda x: x[0], ahead), t + 1)
+
+        def agent(sample: Any, at: At) -> Any:
+            seen = vectors.one(best, sample, at)[0]
+            real, count = seen.weights > 0, jnp.sum(seen.weights > 0)
+
+            def slope(item: Any) -> Any:
+                single = Batch(jax.tree.map(lambda x: x[None], item), jnp.ones(1))
+                return vectors.gradient(best, single)
+
+            each = jax.vmap(slope)(seen.items)
+            mean = jnp.where(real[:, None], each, 0).sum(axis=0) / count
+            off = jnp.where(real[:, None], each - mean, 0)
+            hessian = jax.hessian(lambda params: vectors.loss(params, seen))(best)
+            return hessian, off.T @ off / jnp.maximum(count - 1, 1), mean, count
+
+        hessians, spread, mean, count = jax.vmap(agent, in_axes=(0, At(None, 0, 0)))(samples, at)  # type: ignore[arg-type]
+        return hessians.mean(axis=0), spread, mean, best - before, count
+
+    compiled = jax.jit(made)
+
+    def look(seed: int, t: int) -> Any:
+        pieces = cast(stream.chunk(seed, t, t + 1), "float64")
+        now = jax.tree.map(lambda x: np.asarray(x)[0], pieces)
+        ahead = jax.tree.map(lambda x: np.asarray(x)[1], pieces)
+        known = cast(stream.known(seed), "float64")
+        told = compiled(jnp.asarray(random.root(seed)), known, now, ahead, jnp.int32(t))
+        return jax.device_get(told)
+
+    return look

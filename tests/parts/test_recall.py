@@ -1,0 +1,118 @@
+"""Two memories of the same losses: sums of quadratics, and the samples themselves."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mainstem.parts import recall
+
+MINE, THEIRS, PARTNERS, ROOM, COUNT = 3, 2, 4, 8, 10
+TOLD = MINE + THEIRS + 1  # my features, my partner's, the label
+MEMORIES = {"sums": recall.sums(2.5), "samples": recall.samples(2.5, ROOM)}
+
+
+def loss(mine, partner, told):
+    """Both predict, and the sum is off by this much, squared."""
+    score = told[:MINE] @ mine + told[MINE:-1] @ partner
+    return (score - told[-1]) ** 2
+
+
+def world(seed=0):
+    """Samples of several partners, some of them not real, and what the partners have now."""
+    rng = np.random.default_rng(seed)
+    told = rng.normal(size=(COUNT, TOLD))
+    who = rng.integers(0, PARTNERS - 1, COUNT).astype(np.int32)  # one partner says nothing
+    who[:4] = 1  # several of one partner at once
+    real = rng.uniform(size=COUNT) < 0.7
+    return told, who, real, rng.normal(size=(PARTNERS, THEIRS)), rng.normal(size=MINE)
+
+
+@functools.cache
+def compiled(name):
+    made = MEMORIES[name]
+    return jax.jit(functools.partial(made.add, loss)), jax.jit(functools.partial(made.best, loss))
+
+
+def remembered(name, *batches):
+    """The memory after these batches of (told, who, real)."""
+    memory = MEMORIES[name].empty(MINE, THEIRS, TOLD, PARTNERS, jnp.float64)
+    for told, who, real in batches:
+        padded = (  # always of one size, so that it is compiled once
+            np.concatenate([told, np.full((COUNT - len(told), TOLD), np.nan)]),
+            np.concatenate([who, np.zeros(COUNT - len(who), np.int32)]),
+            np.concatenate([real, np.zeros(COUNT - len(real), bool)]),
+        )
+        memory = compiled(name)[0](memory, *padded)
+    return memory
+
+
+def best(name, memory, partners, current):
+    return np.asarray(compiled(name)[1](memory, partners, current))
+
+
+@pytest.fixture(autouse=True)
+def _precise():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_both_find_the_least_squares_fit(seed):
+    """Inside the ball it is NumPy's; the label less what the partner predicts is what is left."""
+    told, who, real, partners, current = world(seed)
+    rest = told[:, -1] - np.sum(told[:, MINE:-1] * partners[who], axis=1)
+    x, y = told[real, :MINE], rest[real]
+    expected = np.linalg.lstsq(x, y)[0]
+    if np.linalg.norm(expected) > 2.5:
+        low, high = 0.0, 1e6  # (X'X + mI)w = X'y on the sphere
+        for _ in range(200):
+            m = (low + high) / 2
+            expected = np.linalg.solve(x.T @ x + m * np.eye(MINE), x.T @ y)
+            low, high = (m, high) if np.linalg.norm(expected) > 2.5 else (low, m)
+    for name in MEMORIES:
+        found = best(name, remembered(name, (told, who, real)), partners, current)
+        np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_neither_order_nor_batches_matter(name):
+    told, who, real, partners, current = world(3)
+    whole = best(name, remembered(name, (told, who, real)), partners, current)
+    order = np.random.default_rng(0).permutation(COUNT)
+    mixed = remembered(name, (told[order], who[order], real[order]))
+    np.testing.assert_allclose(best(name, mixed, partners, current), whole, atol=1e-9)
+    parts = [(told[a:b], who[a:b], real[a:b]) for a, b in ((0, 1), (1, 5), (5, COUNT))]
+    np.testing.assert_allclose(
+        best(name, remembered(name, *parts), partners, current), whole, atol=1e-9
+    )
+
+
+def test_samples_are_kept_by_partner_in_the_order_they_came():
+    told, who, real, _, _ = world(4)
+    memory = jax.device_get(remembered("samples", (told[:6], who[:6], real[:6]), (told, who, real)))
+    for k in range(PARTNERS):
+        mine = np.concatenate([told[:6][(who == k)[:6] & real[:6]], told[(who == k) & real]])
+        assert memory.count[k] == len(mine) <= ROOM
+        np.testing.assert_array_equal(memory.told[k, : len(mine)], mine)
+        assert not memory.told[k, len(mine) :].any()
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_nothing_real_is_nothing_known(name):
+    """Places without a sample may hold anything, even NaN."""
+    _, _, _, partners, current = world(5)
+    nothing = np.full((3, TOLD), np.nan), np.zeros(3, np.int32), np.zeros(3, bool)
+    near = current / np.linalg.norm(current)
+    np.testing.assert_allclose(best(name, remembered(name, nothing), partners, near), near)
+
+
+def test_partners_may_change_their_minds():
+    """The same memory against other partners: no sample is bound to what its partner had then."""
+    told, who, real, partners, current = world(6)
+    memories = {name: remembered(name, (told, who, real)) for name in MEMORIES}
+    for scale in (0.0, 1.0, -0.5):
+        sums, samples = (best(n, m, scale * partners, current) for n, m in memories.items())
+        np.testing.assert_allclose(sums, samples, atol=1e-8)
