@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 import mainstem as ms
-from benchmarks import memory
+from benchmarks import fedres, memory
 from benchmarks.peers import numpy_fedomd, torch_cnn, torch_mlp
 from mainstem import parts
 from mainstem.base import Algorithm
@@ -145,7 +145,13 @@ def cnn(steps: int = 3) -> None:
     compare("OFedIQ planned for 1 %, the same CNN", sides, steps, goals)
 
 
-BENCHMARKS = {"fedomd": fedomd_experiment, "mlp": mlp, "cnn": cnn, "memory": memory.main}
+BENCHMARKS = {
+    "fedomd": fedomd_experiment,
+    "mlp": mlp,
+    "cnn": cnn,
+    "fedres": fedres.main,
+    "memory": memory.main,
+}
 
 
 def main() -> None:

@@ -62,8 +62,16 @@ def arrival(curve: np.ndarray) -> int:
 
 
 def estimate(stream: Stream, rho: float = RHO) -> Tracking:
-    """The terms of (28), measured."""
-    return tracking(problem(rho), stream, heard=HEARD, epochs=EPOCHS, batch=BATCH, horizon=STEPS)
+    """The terms of (28), measured where the levels are, in the last tenth."""
+    return tracking(
+        problem(rho),
+        stream,
+        heard=HEARD,
+        epochs=EPOCHS,
+        batch=BATCH,
+        first=9 * STEPS // 10,
+        horizon=STEPS,
+    )
 
 
 def opposed() -> Stream:

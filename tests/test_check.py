@@ -24,6 +24,8 @@ def nothing(*anything):
 X, Y = np.ones((4, 2)), np.arange(4)
 FUNCTIONS = {"init": nothing, "apply": nothing, "loss": nothing}
 SCHEDULE = {"step": parts.adagrad(0.1)}
+BALL = {"domain": parts.l2_ball(1)}
+REGRESSION, STREAM = problems.personal(2, 2), streams.alternating(3)
 
 REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "fedogd", {"step": 0}, "fedogd: step must be above 0, got 0"),
@@ -49,6 +51,31 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "fedsea", {"step": 0.1, "period": 0}, "fedsea: period must be an integer"),
     ("algorithms", "fedsea", {"step": 0.1, "period": 2, "offset": 2}, "fedsea: offset must be an"),
     ("algorithms", "fedsea", {"step": 0.1, "domain": 1}, "fedsea: domain must be a domain"),
+    ("algorithms", "central", {"step": 0}, "central: step must be above 0, got 0"),
+    ("algorithms", "central", {"step": 0.1, "domain": 3}, "central: domain must be a domain"),
+    ("algorithms", "central", {"step": 0.1, "period": 0}, "central: period must be an integer"),
+    ("algorithms", "central", {"step": 0.1, "message": "letter"}, "central: message must be one"),
+    ("algorithms", "independent", {"step": 0}, "independent: step must be above 0, got 0"),
+    ("algorithms", "independent", {"step": 1, "mirror": 3}, "independent: mirror must be a mirror"),
+    ("algorithms", "fedres_sgd", {"step": 0}, "fedres_sgd: step must be above 0, got 0"),
+    ("algorithms", "fedres_sgd", {**SCHEDULE, **BALL}, "fedres_sgd: step must have one rate"),
+    ("algorithms", "fedres_sgd", {"step": 0.1, "domain": 3}, "fedres_sgd: domain must be a domain"),
+    ("algorithms", "fedres_sgd", {"step": 0.1, "period": 0}, "fedres_sgd: period must be an integ"),
+    ("algorithms", "fedres_sgd", {"step": 0.1, "message": "x"}, "fedres_sgd: message must be one"),
+    ("algorithms", "fedres_sgd", {"step": 0.1, "variant": "x"}, "fedres_sgd: variant must be one"),
+    *[
+        ("algorithms", factory, arguments, f"{factory}: {message}")
+        for factory in ("fedres_erm", "fictitious_play")
+        for arguments, message in (
+            ({"radius": 0}, "radius must be above 0, got 0"),
+            ({"radius": 1, "keep": 0}, "keep must be an integer of at least 1, got 0"),
+            ({"keep": 5}, "radius must be given where samples are kept, got None"),
+        )
+    ],
+    ("algorithms", "dynamic_fedavg", {"step": 0}, "dynamic_fedavg: step must be above 0, got 0"),
+    ("algorithms", "dynamic_fedavg", {"step": 1, "epochs": 0}, "dynamic_fedavg: epochs must be"),
+    ("algorithms", "dynamic_fedavg", {"step": 1, "batch": 0}, "dynamic_fedavg: batch must be"),
+    ("algorithms", "dynamic_fedavg", {"step": 1, "participation": 3}, "dynamic_fedavg: particip"),
     ("parts", "adagrad", {"scale": 0}, "adagrad: scale must be above 0"),
     ("parts", "adagrad", {"scale": 1, "floor": 0}, "adagrad: floor must be above 0"),
     ("parts", "after_steps", {"steps": [0]}, "after_steps: steps must be an integer of at least 1"),
@@ -90,6 +117,9 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "top_k", {"count": 0}, "top_k: count must be an integer of at least 1, got 0"),
     ("parts", "trimmed_mean", {"share": 0.5}, r"trimmed_mean: share must lie in \[0, 0.5\), got"),
     ("parts", "trimmed_mean", {"share": -0.1}, "trimmed_mean: share must lie in"),
+    ("problems", "bandit", {"of": 3, "actions": 2, "period": 2}, "bandit: of must be a problem"),
+    ("problems", "bandit", {"of": REGRESSION, "actions": 2}, "bandit: period must be given, or"),
+    ("problems", "batched", {"of": 3}, "batched: of must be a problem such as"),
     ("problems", "cnn", {"side": 9}, "cnn: side must be an integer of at least 10, got 9"),
     ("problems", "cnn", {"classes": 1}, "cnn: classes must be an integer of at least 2"),
     ("problems", "custom", {**FUNCTIONS, "init": 3}, "custom: init must be a function, got 3"),
@@ -114,6 +144,8 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("problems", "mlp", {"features": 3, "hidden": (64, 0)}, "mlp: hidden must be an integer"),
     ("problems", "mlp", {"features": 3, "hidden": 64}, "mlp: hidden must be a list of widths"),
     ("problems", "mlp", {"features": 3, "ridge": -1}, "mlp: ridge must be at least 0"),
+    ("problems", "personal", {"shared": 0, "own": 2}, "personal: shared must be an integer"),
+    ("problems", "personal", {"shared": 2, "own": 2, "loss": "x"}, "personal: loss must be one of"),
     ("problems", "quadratic", {"dimension": 0}, "quadratic: dimension must be an integer"),
     ("problems", "quadratic", {"curvature": 0}, "quadratic: curvature must be above 0"),
     ("problems", "quadratic", {"low": -1}, "quadratic: low and high must be given together"),
@@ -123,6 +155,7 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("problems", "random_features", {"features": 3, "bandwidth": 0}, "random_features: bandwidth"),
     ("problems", "random_features", {"features": 3, "ridge": -1}, "random_features: ridge must"),
     ("problems", "random_features", {"features": 3, "seed": -1}, "random_features: seed must be"),
+    ("problems", "replay", {"of": REGRESSION, "actions": 1}, "replay: actions must be an integer"),
     ("problems", "softmax", {"features": 0, "classes": 3}, "softmax: features must be an integer"),
     ("problems", "softmax", {"features": 3, "classes": 1}, "softmax: classes must be an integer"),
     ("problems", "softmax", {"features": 3, "classes": 3, "ridge": -1}, "softmax: ridge must be"),
@@ -159,6 +192,32 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
         {"sample": nothing, "clients": 1, "expected": 0},
         "generated: expected",
     ),
+    (
+        "streams",
+        "generated",
+        {"sample": nothing, "clients": 1, "drawn": 0},
+        "generated: drawn must be a function of the seed",
+    ),
+    (
+        "streams",
+        "linear_bandit",
+        {"clients": 3, "actions": 1, "shared": 2, "own": 2},
+        "linear_bandit: actions must be an integer of at least 2, got 1",
+    ),
+    ("streams", "log", {"source": "nonsense"}, "datasets: there is no 'nonsense'"),
+    (
+        "streams",
+        "residuals",
+        {"clients": 3, "shared": 0, "own": 2},
+        "residuals: shared must be an integer of at least 1, got 0",
+    ),
+    ("streams", "sometimes", {"stream": STREAM, "rate": 0}, r"sometimes: rate must lie in \(0, 1"),
+    ("streams", "sometimes", {"stream": 3, "rate": 1}, "sometimes: stream must be a stream"),
+    ("streams", "split", {"stream": 3, "shared": [0], "own": [1]}, "split: stream must be a str"),
+    ("streams", "tasks", {"source": "letter", "clients": 0}, "tasks: clients must be an integer"),
+    ("streams", "tasks", {"source": "x", "clients": 3, "most": 0}, "tasks: most must be an integer"),
+    ("streams", "tasks", {"source": "nonsense", "clients": 3}, "datasets: there is no 'nonsense'"),
+    ("streams", "walking", {"clients": 3, "ridge": 0}, "walking: ridge must be above 0, got 0"),
     ("streams", "parquet", {"path": "nowhere", "target": "y"}, "parquet: there is no file nowhere"),
     *[
         ("streams", factory, {"clients": 3, name: value}, f"{factory}: {name} must be")

@@ -1,1 +1,1 @@
-"""What the benchmarks compare with: the same experiments in plain NumPy and eager PyTorch."""
+"""What the benchmarks compare with: the same experiments in plain NumPy, eager PyTorch and Vowpal Wabbit."""

@@ -78,7 +78,7 @@ def slope(w, lines, scales, ridge, angles=400, lengths=400):
 def test_least_risk_is_a_minimiser(ridge, sure):
     """Where its gradient is zero, the ridge making it strongly convex."""
     rng = np.random.default_rng(0)
-    lines, scales = rng.normal(size=(K, 2)), np.sqrt(rng.uniform(0.5, 1.5, K))
+    lines, scales = [1, 2] + rng.normal(size=(K, 2)), np.sqrt(rng.uniform(0.5, 1.5, K))
     with jax.enable_x64(True):
         found = np.asarray(jax.jit(least_risk, static_argnums=2)(lines, scales, ridge))
     assert np.linalg.norm(found) > 0.05
@@ -92,8 +92,8 @@ def test_the_gradient_over_many_samples_vanishes_at_the_minimiser():
     got = replayed(stream, 1)
     pieces = cast(stream.chunk(0, 1, 2), "float64")
     with jax.enable_x64(True):
-        known = cast(stream.known(0), "float64")
-        before, now = (np.asarray(stream.minimiser(known, pieces[n][0], n + 1)) for n in (0, 1))
+        known, best = cast(stream.known(0), "float64"), jax.jit(stream.minimiser)
+        before, now = (np.asarray(best(known, pieces[n][0], n + 1)) for n in (0, 1))
     x, signs = got.shown[0], 2 * got.hidden[0] - 1
 
     def gradients(w):

@@ -31,6 +31,7 @@ from mainstem.parts.sync import every
 from mainstem.random import Key
 from mainstem.spec import recorded
 
+
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
@@ -87,13 +88,13 @@ def dynamic_fedavg(
         return client.received
 
     def learn(client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
-        whole = sizes is None or not isinstance(seen, Batch)
+        drawn = None if not isinstance(seen, Batch) else sizes
         eta, _ = step.rate((), client.received, at.t)
         mine = _of(passes, at.k)
         scale = eta / mine if normalised else eta
 
         def epoch(e: Any, local: Params) -> Params:
-            some = seen if whole else minibatch(seen, sizes, at, e)
+            some = seen if drawn is None else minibatch(seen, drawn, at, e)
             slope = gradient(local if incremental else client.received, some)
             return jnp.where(e < mine, local - scale * slope, local)
 

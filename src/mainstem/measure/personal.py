@@ -6,7 +6,9 @@ eliminated, so that the work grows linearly with the clients; other losses are m
 certificate, each model in a ball.
 """
 
+import copy
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -58,7 +60,10 @@ def _sums(question: Question, prefixes: list[int]) -> list[Sums]:
 
     def step(vectors: Flat, seen: Any, here: Any) -> Form:
         assert vectors.form is not None
-        return vectors.form(seen).times(here)
+        form = vectors.form(seen).times(here)
+        if jnp.ndim(form.matrix) == 0:
+            form = form._replace(matrix=form.matrix * jnp.eye(len(form.vector)))
+        return form
 
     totals: list[Any] = []
     running: Any = None
@@ -96,28 +101,35 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
 def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
     """The joint minimum: own models as functions of the shared one, then the shared one.
 
-    The proof: for a quadratic with gradient g the distance to the minimum is g'A^+g / 2, and the
-    gradient that rounding leaves is taken through the same elimination.
+    The proof: for a quadratic with gradient g the distance to the minimum is g'A^+g / 2. The gradient
+    that is left, and what rounding may have done to it, are taken through the same elimination.
     """
     used = [k for k in range(len(shares)) if shares[k] > 0 and sums.matrix[k].any()]
     blocks = [_Block(sums, shares[k], k, split) for k in used]
     zero = np.zeros(split)
     matrix = sum((block.curve for block in blocks), np.zeros((split, split)))
-    vector = sum((block.pull for block in blocks), zero)
-    inverse = _pseudo_inverse(matrix)
-    shared = inverse @ vector
-    owns = [block.own(shared) for block in blocks]
-    value = sum(block.value(shared, own) for block, own in zip(blocks, owns, strict=True))
-    value += float(shares @ sums.constant)
-    left = [block.slope(shared, own) for block, own in zip(blocks, owns, strict=True)]
-    slope = sum((s for s, _ in left), zero)
-    reduced = slope - sum(
-        (b.cross @ b.inverse @ own for b, (_, own) in zip(blocks, left, strict=True)), zero
-    )
-    gap = 0.5 * float(reduced @ inverse @ reduced)
-    gap += 0.5 * sum(float(own @ b.inverse @ own) for b, (_, own) in zip(blocks, left, strict=True))
-    size = abs(value) + float(shares @ np.abs(sums.constant))
-    gap += 64 * EPS * size * math.sqrt(1 + len(blocks))
+    whole = sum((block.shared for block in blocks), np.zeros((split, split)))
+    inverse = _pseudo_inverse(matrix, _largest(whole))
+    shared, owns = zero, [np.zeros_like(block.aside) for block in blocks]
+    for _ in range(3):  # the first solves, the others refine
+        slopes, reduced = _slopes(blocks, shared, owns)
+        move = inverse @ reduced
+        owns = [
+            own - block.inverse @ (aside - block.cross.T @ move)
+            for block, own, (_, aside) in zip(blocks, owns, slopes, strict=True)
+        ]
+        shared = shared - move
+    constant = float(shares @ sums.constant)
+    value = constant + sum(b.value(shared, own) for b, own in zip(blocks, owns, strict=True))
+    slopes, reduced = _slopes(blocks, shared, owns)
+    doubts, doubt = _slopes([b.sizes for b in blocks], abs(shared), [abs(own) for own in owns])
+    ulps = (16 + 4 * len(blocks) + matrix.size) * EPS
+    gap = _above(reduced, ulps * doubt, inverse)
+    size = abs(constant)
+    for block, own, (_, left), (_, most) in zip(blocks, owns, slopes, doubts, strict=True):
+        gap += _above(left, ulps * most, block.inverse)
+        size += block.sizes.value(abs(shared), abs(own))
+    gap += ulps * size
     statement = f"best shared and own models over everything (certified within {gap:.1e})"
     return Solution(shared, value, gap, statement)
 
@@ -130,12 +142,18 @@ class _Block:
         self.shared, self.cross = matrix[:split, :split], matrix[:split, split:]
         self.mine = matrix[split:, split:]
         self.linear, self.aside = vector[:split], vector[split:]
-        self.inverse = _pseudo_inverse(self.mine)
-        self.curve = self.shared - self.cross @ self.inverse @ self.cross.T
-        self.pull = self.linear - self.cross @ self.inverse @ self.aside
+        self.inverse = _pseudo_inverse(self.mine, _largest(self.mine))
+        self.turn = self.cross @ self.inverse
+        self.curve = self.shared - self.turn @ self.cross.T
 
-    def own(self, shared: np.ndarray) -> np.ndarray:
-        return np.asarray(self.inverse @ (self.aside - self.cross.T @ shared))
+    @property
+    def sizes(self) -> "_Block":
+        """The same with every product counted as positive: what rounding errors are a share of."""
+        block = copy.copy(self)
+        for name in ("shared", "cross", "mine", "turn"):
+            setattr(block, name, abs(getattr(self, name)))
+        block.linear, block.aside, block.turn = -abs(self.linear), -abs(self.aside), -block.turn
+        return block
 
     def value(self, shared: np.ndarray, own: np.ndarray) -> float:
         moved = 0.5 * shared @ self.shared @ shared + shared @ self.cross @ own
@@ -146,11 +164,34 @@ class _Block:
         return ahead, self.mine @ own + self.cross.T @ shared - self.aside
 
 
-def _pseudo_inverse(matrix: np.ndarray) -> np.ndarray:
-    """The inverse on the range; what rounding cannot tell from zero counts as zero."""
+def _slopes(
+    blocks: Sequence[_Block], shared: np.ndarray, owns: Sequence[np.ndarray]
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    """Each block's gradient, and that of the sum in the shared model with the own ones eliminated."""
+    slopes = [block.slope(shared, own) for block, own in zip(blocks, owns, strict=True)]
+    reduced = np.zeros_like(shared)
+    for block, (ahead, aside) in zip(blocks, slopes, strict=True):
+        reduced = reduced + ahead - block.turn @ aside
+    return slopes, reduced
+
+
+def _above(slope: np.ndarray, doubt: np.ndarray, inverse: np.ndarray) -> float:
+    """At most how far above its minimum a quadratic is, where each entry of its slope is in doubt."""
+    left = math.sqrt(max(float(slope @ inverse @ slope), 0.0))
+    return 0.5 * (left + float(np.linalg.norm(doubt)) * math.sqrt(_largest(inverse))) ** 2
+
+
+def _largest(matrix: np.ndarray) -> float:
+    return float(np.linalg.norm(matrix, 2)) if matrix.size else 0.0
+
+
+def _pseudo_inverse(matrix: np.ndarray, scale: float) -> np.ndarray:
+    """The inverse on the range; what rounding at this scale cannot tell from zero counts as zero."""
     if matrix.size == 0:
         return matrix
-    return np.linalg.pinv((matrix + matrix.T) / 2, rcond=64 * len(matrix) * EPS, hermitian=True)
+    values, basis = np.linalg.eigh((matrix + matrix.T) / 2)
+    curved = values > 64 * len(matrix) * EPS * scale
+    return np.asarray((basis[:, curved] / values[curved]) @ basis[:, curved].T)
 
 
 # --- any convex loss, each model in a ball ---------------------------------------------------------

@@ -40,11 +40,12 @@ def tracking(
     heard: int,
     epochs: Any = 1,
     batch: Any = None,
+    first: int = 2,
     horizon: int = 1000,
     looks: int = 20,
     seeds: int = 10,
 ) -> Tracking:
-    """Measure the terms at the minimiser, at `looks` steps of the first `horizon` and some seeds.
+    """Measure the terms at the minimiser, at `looks` steps from `first` to `horizon`, in some seeds.
 
     `heard` is L, `epochs` E_k and `batch` B_k, as in `dynamic_fedavg`; the stream must know its
     minimiser, as `streams.walking` does, and bring batches.
@@ -53,10 +54,11 @@ def tracking(
     if stream.minimiser is None:
         raise check.refuse("tracking", "stream", "know its minimiser, as walking does", stream)
     heard = check.integer("tracking", "heard", heard, least=1, most=stream.clients)
-    horizon = check.integer("tracking", "horizon", horizon, least=2)
+    first = check.integer("tracking", "first", first, least=2)
+    horizon = check.integer("tracking", "horizon", horizon, least=first)
     with jax.enable_x64(True):
         look = _look(problem, stream)
-        steps = np.unique(np.linspace(2, horizon, looks).astype(int))
+        steps = np.unique(np.linspace(first, horizon, looks).astype(int))
         found = [look(seed, int(t)) for seed in range(seeds) for t in steps]
     curve, spreads, slopes, moved, held = (np.stack(part) for part in zip(*found, strict=True))
     clients = stream.clients

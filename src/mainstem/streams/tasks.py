@@ -71,6 +71,11 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
     @functools.lru_cache(maxsize=max(1, CACHE // size))
     def drawn(seed: int) -> Drawn:
         found = draw(seed)
+        if full and found.real < 2 * most:
+            raise BadData(
+                f"tasks: seed {seed} leaves {found.real // 2} samples of C0 for each client, not "
+                f"{most}: take a smaller most"
+            )
         held = features[found.rows.T if full else found.rows]
         parts = held.take(found.order[:common], axis=-1), held.take(found.order[common:], axis=-1)
         if full:
@@ -91,10 +96,10 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
         found = target[drawn.spared]
         negative = np.isin(found, drawn.merged)[None].repeat(clients, axis=0)
         positive = found[None] == drawn.others[:, None]
-        weights = sum(
-            0.5 * each / np.maximum(each.sum(axis=1, keepdims=True), 1)
-            for each in (negative, positive)
-        )
+        for name, each in (("C0", negative), ("its class", positive)):
+            for k in np.flatnonzero(~each.any(axis=1)):
+                raise BadData(f"tasks: no sample of {name} is held out for client {k}, seed {seed}")
+        weights = sum(0.5 * each / each.sum(axis=1, keepdims=True) for each in (negative, positive))
         return Exam((rows[:, :common], rows[:, common:]), positive.astype(np.int32), weights)
 
     return Stream(

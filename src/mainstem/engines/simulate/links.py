@@ -85,8 +85,11 @@ def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
     )
 
 
-def arrived(links: Links, wires: Network, t: Any) -> tuple[Links, Arrivals]:
-    """What has come up by step t: (links without it, all places with those filled that arrived)."""
+def arrived(links: Links, wires: Network, t: Any, period: int | None) -> tuple[Links, Arrivals]:
+    """What has come up by step t: (links without it, places of which those that arrived are filled).
+
+    Where syncs come every `period` steps, one message of each client can arrive at a time.
+    """
     here = (links.weights > 0) & (links.sent + wires.up <= t)
     weights = jnp.where(here, links.weights, 0)
     newest = jnp.max(jnp.where(here, links.sent, 0), axis=0)
@@ -95,7 +98,10 @@ def arrived(links: Links, wires: Network, t: Any) -> tuple[Links, Arrivals]:
     )
     client = jnp.broadcast_to(jnp.arange(here.shape[1], dtype=jnp.int32), here.shape)
     places = Arrivals(links.bodies, weights, client, links.sent, links.bases)
-    return left, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), places)
+    if period is None:
+        return left, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), places)
+    slot = (links.syncs - -(-wires.up // period)) % here.shape[0]
+    return left, jax.tree.map(lambda x: x[slot, jnp.arange(here.shape[1])], places)
 
 
 def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:

@@ -1,0 +1,87 @@
+"""Fifty rollouts of FedRes.SGD with AdaGrad on pendigits: 50 clients, T = 500 (Agarwal et al. 2020, 6.2).
+
+All sides do the same per client-step: predict, record loss and accuracy, update. NumPy's loop runs
+rollout after rollout in float64, its tuned form all at once in float32; Vowpal Wabbit takes one client's
+stream at a time, with all features and no server, and is timed for learning alone, its examples parsed
+beforehand. Tables and parsed examples are ready before the clock starts, for every side.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+
+import mainstem as ms
+from benchmarks.peers import numpy_fedres, vw_fedres
+from mainstem import parts
+from mainstem.base import Stream
+from mainstem.errors import DataUnavailable
+
+ROLLOUTS, CLIENTS, STEPS, SCALE, ROUNDS = 50, 50, 500, 0.1, 5
+GOAL = "NumPy loop, rollout after rollout"
+
+
+def main() -> None:
+    """Time per client-step of each side, measured in turn, and the ratios of the medians."""
+    try:
+        stream = ms.streams.tasks("pendigits", CLIENTS)
+    except DataUnavailable as error:
+        print(f"\nFedRes.SGD: not measured, {error}")
+        return
+    problem = ms.problems.personal(8, 8, classes=2, intercept=True)
+    algorithm = ms.fedres_sgd(parts.adagrad(SCALE))
+    shared, own, labels = tables(stream)
+    single = tuple(x.astype(np.float32) for x in (shared, own, labels))
+    features = np.concatenate([shared[0, 0, :, :-1], own[0, 0, :, :-1]], axis=1)
+    with vw_fedres.workspace() as vw:
+        lines = vw_fedres.as_text(features, labels[0, 0])
+        examples = vw_fedres.parse(vw, lines)
+        whole = ROLLOUTS * CLIENTS * STEPS
+        sides: dict[str, tuple[int, Callable[[], object]]] = {
+            "mainstem": (
+                whole,
+                lambda: ms.simulate(algorithm, problem, stream, steps=STEPS, seeds=ROLLOUTS),
+            ),
+            GOAL: (whole, lambda: numpy_fedres.rollouts(shared, own, labels, STEPS, SCALE)),
+            "the same, tuned by hand, float32": (
+                whole,
+                lambda: numpy_fedres.tuned(*single, STEPS, SCALE),
+            ),
+            "Vowpal Wabbit, examples parsed": (
+                STEPS,
+                lambda: vw_fedres.learn(vw, examples, STEPS),
+            ),
+            "Vowpal Wabbit, from text": (STEPS, lambda: vw_fedres.learn_text(vw, lines, STEPS)),
+        }
+        found = timed(sides)
+        vw_fedres.release(vw, examples)
+    print(f"\nFedRes.SGD, {ROLLOUTS} rollouts, {CLIENTS} clients, T = {STEPS}, pendigits")
+    for name, each in found.items():
+        goal = "   (asked: at least 20)" if name == GOAL else ""
+        ratio = each / found["mainstem"]
+        print(f"  {name:44}{1e9 * each:10.1f} ns/client-step   ratio {ratio:6.2f}{goal}")
+
+
+def timed(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
+    """Seconds per client-step, the median of some rounds after a first call."""
+    for _, action in sides.values():
+        action()
+    rounds: list[dict[str, float]] = []
+    for _ in range(ROUNDS):
+        rounds.append({})
+        for name, (count, action) in sides.items():
+            begin = time.perf_counter()
+            action()
+            rounds[-1][name] = (time.perf_counter() - begin) / count
+    return {name: median(each[name] for each in rounds) for name in sides}
+
+
+def tables(stream: Stream) -> tuple[np.ndarray, ...]:
+    """(global features and a 1, local features and a 1, labels -1 and 1), [rollouts, clients, n, ...]."""
+    drawn = [stream.drawn(seed).cycle for seed in range(ROLLOUTS)]
+    parts_ = []
+    for name in ("shared", "own"):
+        table = np.stack([getattr(each, name).swapaxes(0, 1) for each in drawn])
+        parts_.append(np.concatenate([table, np.ones((*table.shape[:-1], 1))], axis=-1))
+    return *parts_, np.stack([2.0 * each.labels.T - 1 for each in drawn])
