@@ -66,7 +66,7 @@ def average_loss(variant: str, step: float, round_trip: int, steps: int, seeds: 
     return float(np.mean(ms.simulate(algorithm, regression(), world(), **chosen).loss))
 
 
-def generated(steps: int = 10000, seeds: int = 4) -> dict[str, dict[str, list[float]]]:
+def generated(steps: int = 5000, seeds: int = 4) -> dict[str, dict[str, list[float]]]:
     """Average losses by rule of step, variant and round trip."""
     first = theorem_step(1, steps)
     rules = {

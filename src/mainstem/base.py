@@ -349,7 +349,7 @@ def sampled(sample: Callable[..., Sample], drawn: bool) -> Callable[[Any, Any, A
     """A stream's `sample` for several clients at once."""
 
     def one(known: Any, piece: Any, at: At) -> Sample:
-        return sample(known, piece, at)
+        return _present(sample(known, piece, at))
 
     def several(known: Any, pieces: Any, at: At) -> Sample:
         if not drawn:
@@ -368,6 +368,18 @@ def sampled(sample: Callable[..., Sample], drawn: bool) -> Callable[[Any, Any, A
         return jax.vmap(one, in_axes=axes)((resident, run), pieces, at)
 
     return several
+
+
+def _present(sample: Sample) -> Sample:
+    """Where nothing came there may be anything, even NaN: it is read as zeros."""
+    if sample.count is None:
+        return sample
+    here = jnp.asarray(sample.count) > 0
+
+    def kept(x: Any) -> Any:
+        return jnp.where(here, x, jnp.zeros_like(x))
+
+    return sample._replace(**jax.tree.map(kept, {"shown": sample.shown, "hidden": sample.hidden}))
 
 
 class Exam(NamedTuple):

@@ -19,9 +19,15 @@ RIDGE = 0.3
 
 @functools.cache
 def faced():
-    """A batched logistic problem, compiled: (params, sample) -> what came of it."""
+    """A batched logistic problem, compiled: (params, sample) -> what came of it, and the slope."""
     problem = flat(batched(logistic(3, ridge=RIDGE, intercept=False)))
-    return jax.jit(lambda w, sample: problem.face(w, sample, AT))
+
+    @jax.jit
+    def run(w, sample):
+        found = problem.face(w, sample, AT)
+        return found, problem.gradient(w, found.seen)
+
+    return run
 
 
 def draw(count, beyond=np.nan):
@@ -36,7 +42,7 @@ def draw(count, beyond=np.nan):
 def test_loss_and_metrics_are_means_over_what_is_real(count):
     shown, hidden, w = draw(count)
     with jax.enable_x64(True):
-        found = faced()(w, Sample(shown, hidden, np.int32(count)))
+        found, _ = faced()(w, Sample(shown, hidden, np.int32(count)))
     score, signs = shown[:count] @ w, 2 * hidden[:count] - 1
     losses = np.log1p(np.exp(-signs * score)) + RIDGE / 2 * w @ w
     np.testing.assert_allclose(found.loss, losses.mean(), rtol=1e-12)
@@ -50,8 +56,8 @@ def test_loss_and_metrics_are_means_over_what_is_real(count):
 def test_a_batch_without_a_count_is_all_real():
     shown, hidden, w = draw(N)
     with jax.enable_x64(True):
-        whole = faced()(w, Sample(shown, hidden))
-        counted = faced()(w, Sample(shown, hidden, np.int32(N)))
+        whole, _ = faced()(w, Sample(shown, hidden))
+        counted, _ = faced()(w, Sample(shown, hidden, np.int32(N)))
     np.testing.assert_allclose(whole.loss, counted.loss, rtol=1e-14)
     assert whole.news is None
     assert "present" not in whole.metrics
@@ -60,7 +66,7 @@ def test_a_batch_without_a_count_is_all_real():
 def test_an_empty_batch_costs_nothing_and_teaches_nothing():
     shown, hidden, w = draw(0, beyond=1e9)
     with jax.enable_x64(True):
-        found = faced()(w, Sample(shown, hidden, np.int32(0)))
+        found, _ = faced()(w, Sample(shown, hidden, np.int32(0)))
     assert float(found.loss) == 0
     assert not bool(found.news)
     assert float(found.metrics["correct"]) == float(found.metrics["present"]) == 0
@@ -70,6 +76,18 @@ def test_gradient():
     shown, hidden, _ = draw(4, beyond=5.0)
     seen = Batch(Sample(shown, hidden), (np.arange(N) < 4) / 4)
     check_gradient(batched(logistic(3, ridge=RIDGE, intercept=False)), seen)
+
+
+def test_what_is_not_real_does_not_reach_the_gradient():
+    """Zero times NaN is NaN, so that leaving it out of the loss would not be enough."""
+    slopes = []
+    for beyond in (np.nan, 0.0):
+        shown, hidden, w = draw(4, beyond)
+        with jax.enable_x64(True):
+            _, slope = faced()(w, Sample(shown, hidden, np.int32(4)))
+        slopes.append(np.asarray(slope))
+    np.testing.assert_array_equal(*slopes)
+    assert np.isfinite(slopes[0]).all()
 
 
 def test_form_is_the_mean_form():

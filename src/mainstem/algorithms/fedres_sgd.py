@@ -24,8 +24,10 @@ from mainstem.base import (
     joined,
 )
 from mainstem.errors import BadParameter
+from mainstem.parts import late as lates
 from mainstem.parts.codec import plain
 from mainstem.parts.collect import each, total
+from mainstem.parts.late import Late
 from mainstem.parts.mirror import euclidean
 from mainstem.parts.participation import everyone
 from mainstem.parts.step import as_step
@@ -44,8 +46,7 @@ class Client(NamedTuple):
     told: Any  # what it will say: samples of this period, or the shared gradient
     slope: Params  # the own gradient of this period
     news: Any  # how many samples that is
-    late: Any  # [pending, own] own gradients whose message has not come back
-    when: Any  # [pending] the step each was sent; 0: none
+    late: Late  # own gradients whose message has not come back
     step: Any  # the state of its step-size rule
 
 
@@ -151,8 +152,7 @@ def residual_sgd(
             told=silence(setting, shared),
             slope=jnp.zeros_like(own),
             news=jnp.int32(0),
-            late=jnp.zeros((setting.pending if waits else 0, own.size), own.dtype),
-            when=jnp.zeros(setting.pending if waits else 0, jnp.int32),
+            late=lates.nothing(setting.pending if waits else 0, own),
             step=() if own_rule is None else own_rule.init(own),
         )
         return Server(shared, rule.init(shared)), lambda k: first
@@ -182,11 +182,8 @@ def residual_sgd(
 
     def upload(client: Client, at: At) -> tuple[Client, Params, Any]:
         spoke = client.news > 0
-        if waits:  # the oldest place: what is still there was never heard
-            oldest = jnp.arange(client.when.size) == jnp.argmin(client.when)
-            place = oldest & spoke
-            late = jnp.where(place[:, None], client.slope, client.late)
-            after = client._replace(late=late, when=jnp.where(place, at.t, client.when))
+        if waits:
+            after = client._replace(late=lates.put(client.late, client.slope, at.t, spoke))
         else:
             after = stepped(client, client.slope, at.t, spoke)
         nothing = jnp.zeros_like(client.told)
@@ -221,20 +218,16 @@ def residual_sgd(
         if not waits:
             return client
 
-        def due(client: Client) -> Any:
-            return (client.when > 0) & (client.when <= merged)
+        def waiting(client: Client) -> Any:
+            return jnp.any(lates.due(client.late, merged))
 
         def back(client: Client) -> Client:
-            waiting = due(client)
-            first = jnp.min(jnp.where(waiting, client.when, jnp.iinfo(jnp.int32).max))
-            done = waiting & (client.when == first)
-            slope = jnp.sum(jnp.where(done[:, None], client.late, 0), axis=0)
-            after = stepped(client, slope, first, jnp.any(waiting))
-            return after._replace(when=jnp.where(done, 0, client.when))
+            slope, when, rest = lates.first(client.late, merged)
+            return stepped(client, slope, when, waiting(client))._replace(late=rest)
 
-        if client.when.size == 1:  # at most one can be due
+        if client.late.when.size == 1:  # at most one can be due
             return back(client)
-        return jax.lax.while_loop(lambda client: jnp.any(due(client)), back, client)
+        return jax.lax.while_loop(waiting, back, client)
 
     def fits(problem: Problem, samples: Sample, steps: int) -> None:
         if sends_sample:

@@ -37,7 +37,15 @@ def batched(of: Problem) -> Problem:
         return jax.vmap(lambda x: of.decide(params, x, at))(shown)
 
     def reveal(decision: Any, sample: Sample) -> Batch:
-        return Batch(jax.vmap(of.reveal)(decision, items(sample)), weights(sample))
+        shares = weights(sample)
+        revealed = jax.vmap(of.reveal)(decision, items(sample))
+        if sample.count is None:
+            return Batch(revealed, shares)
+
+        def kept(x: Any) -> Any:  # what is not real may be anything, even NaN
+            return jnp.where(shares.reshape(-1, *[1] * (x.ndim - 1)) > 0, x, jnp.zeros_like(x))
+
+        return Batch(jax.tree.map(kept, revealed), shares)
 
     def loss(params: Any, seen: Batch) -> Any:
         return _mean(jax.vmap(lambda item: of.loss(params, item))(seen.items), seen.weights)

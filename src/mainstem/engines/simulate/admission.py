@@ -54,6 +54,9 @@ def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
 def _fits(problem: Problem, stream: Stream) -> None:
     """Check the samples: all rows of a dataset, all targets of a file, else those of step 1."""
     rows = stream.rows() or _first_samples(stream)
+    if rows.count is not None:  # those who have one
+        here = np.flatnonzero(np.asarray(rows.count) > 0)
+        rows = jax.tree.map(lambda x: np.asarray(x)[here], rows)
     hidden = rows.hidden if stream.targets is None else stream.targets()
     problem.check(*jax.tree.map(np.asarray, (rows.shown, hidden)))
 
