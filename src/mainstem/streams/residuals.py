@@ -1,6 +1,7 @@
 """A world with shared and personal structure: each label is a shared function plus a client's own."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,18 +32,7 @@ def residuals(
     >>> residuals(clients=5, shared=3, own=2).clients
     5
     """
-    owner = "residuals"
-    clients = check.integer(owner, "clients", clients, least=1)
-    shared = check.integer(owner, "shared", shared, least=1)
-    own = check.integer(owner, "own", own, least=1)
-    noise = check.at_least(owner, "noise", noise, 0)
-    lengths = (
-        check.at_least(owner, "together", together, 0),
-        check.at_least(owner, "apart", apart, 0),
-    )
-
-    def drawn(seed: int) -> Drawn:
-        return tastes(seed, clients, shared, own, *lengths)
+    drawn, noise = _drawn("residuals", clients, shared, own, noise, together, apart)
 
     def sample(key: Key, t: Any, k: Any, truth: Drawn) -> Any:
         draws = random.normal(key, (shared + own + 1,))
@@ -51,14 +41,6 @@ def residuals(
         return (x, local), label
 
     return generated(sample, clients, drawn=drawn)
-
-
-def tastes(seed: int, clients: int, shared: int, own: int, together: float, apart: float) -> Drawn:
-    """Random directions: a shared one, and one for each client."""
-    draw = np.random.default_rng([seed, 20])
-    common, personal = draw.normal(size=shared), draw.normal(size=(clients, own))
-    personal *= apart / np.linalg.norm(personal, axis=1, keepdims=True)
-    return Drawn(common * together / np.linalg.norm(common), personal)
 
 
 @recorded
@@ -80,19 +62,8 @@ def linear_bandit(
     >>> linear_bandit(clients=5, actions=4, shared=3, own=2).clients
     5
     """
-    owner = "linear_bandit"
-    clients = check.integer(owner, "clients", clients, least=1)
-    actions = check.integer(owner, "actions", actions, least=2)
-    shared = check.integer(owner, "shared", shared, least=1)
-    own = check.integer(owner, "own", own, least=1)
-    noise = check.at_least(owner, "noise", noise, 0)
-    lengths = (
-        check.at_least(owner, "together", together, 0),
-        check.at_least(owner, "apart", apart, 0),
-    )
-
-    def drawn(seed: int) -> Drawn:
-        return tastes(seed, clients, shared, own, *lengths)
+    actions = check.integer("linear_bandit", "actions", actions, least=2)
+    drawn, noise = _drawn("linear_bandit", clients, shared, own, noise, together, apart)
 
     def sample(key: Key, t: Any, k: Any, truth: Drawn) -> Any:
         draws = 2 * random.uniform(random.fold(key, 0), (actions, shared + own)) - 1
@@ -102,3 +73,23 @@ def linear_bandit(
         return (x, local), Rewards(reward, jnp.asarray(mean))
 
     return generated(sample, clients, drawn=drawn)
+
+
+def _drawn(
+    owner: str, clients: int, shared: int, own: int, noise: float, together: float, apart: float
+) -> tuple[Callable[[int], Drawn], float]:
+    """(seed -> random directions, a shared one and one for each client; the noise), all checked."""
+    clients = check.integer(owner, "clients", clients, least=1)
+    shared = check.integer(owner, "shared", shared, least=1)
+    own = check.integer(owner, "own", own, least=1)
+    noise = check.at_least(owner, "noise", noise, 0)
+    together = check.at_least(owner, "together", together, 0)
+    apart = check.at_least(owner, "apart", apart, 0)
+
+    def drawn(seed: int) -> Drawn:
+        draw = np.random.default_rng([seed, 20])
+        common, personal = draw.normal(size=shared), draw.normal(size=(clients, own))
+        personal *= apart / np.linalg.norm(personal, axis=1, keepdims=True)
+        return Drawn(common * together / np.linalg.norm(common), personal)
+
+    return drawn, noise
