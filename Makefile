@@ -22,8 +22,9 @@ test-slow: .venv/test
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
-figures: .venv/lab # those of the README
+figures: .venv/lab # those of the README, and of the algorithms' pages
 	$(BIN)/mainstem demo --folder docs/images
+	$(BIN)/python -m examples.gallery docs/images
 
 format: .venv/test
 	$(BIN)/ruff format .

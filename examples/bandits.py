@@ -4,9 +4,10 @@
 
 Generated: 20 clients, 5 actions, rewards with a shared and a personal part of equal weight; exploration
 every B-th step with B from Theorem 3, and with B = T^(1/4), its order without its constants; average
-regret (11) of the personal federated bandit beside each client alone and one model for all, ten seeds. Log: the Open Bandit Dataset (uniformly random policy, 80
-items, seven user segments as clients), replayed; what each learnt policy would have earned, by inverse
-propensity and doubly robust, with 95 % intervals.
+regret (11) of the personal federated bandit beside each client alone and one model for all, ten seeds.
+Log: the Open Bandit Dataset (uniformly random policy, 80 items, seven user segments as clients),
+replayed; what each learnt policy would have earned, by inverse propensity and doubly robust, with 95 %
+intervals.
 """
 
 import functools

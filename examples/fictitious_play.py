@@ -59,8 +59,8 @@ def main(folder: Path = Path("runs/fictitious-play"), **size: int) -> dict[str, 
         where = f"({middle[0]:.4f}, {middle[1]:.4f})"
         mean, median = average[:, -1].mean(), np.median(average[:, -1])
         print(f"{name:24}{mean:12.6f}{median:12.6f}{where:>22}{away:12.2e}")
-    curves = {name: average for name, (average, _) in found.items()}
-    figures.curves(curves, "average loss", log="xy").savefig(
+    curves = {name: np.median(average, axis=0)[None] for name, (average, _) in found.items()}
+    figures.curves(curves, "average loss, median of the rollouts", log="xy").savefig(
         folder / "fictitious_play.png", dpi=150
     )
     print(f"figure in {folder}")

@@ -215,7 +215,12 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("streams", "sometimes", {"stream": 3, "rate": 1}, "sometimes: stream must be a stream"),
     ("streams", "split", {"stream": 3, "shared": [0], "own": [1]}, "split: stream must be a str"),
     ("streams", "tasks", {"source": "letter", "clients": 0}, "tasks: clients must be an integer"),
-    ("streams", "tasks", {"source": "x", "clients": 3, "most": 0}, "tasks: most must be an integer"),
+    (
+        "streams",
+        "tasks",
+        {"source": "x", "clients": 3, "most": 0},
+        "tasks: most must be an integer",
+    ),
     ("streams", "tasks", {"source": "nonsense", "clients": 3}, "datasets: there is no 'nonsense'"),
     ("streams", "walking", {"clients": 3, "ridge": 0}, "walking: ridge must be above 0, got 0"),
     ("streams", "parquet", {"path": "nowhere", "target": "y"}, "parquet: there is no file nowhere"),

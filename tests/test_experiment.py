@@ -291,7 +291,9 @@ OTHERS = [
     (problems.cnn(12, 3), streams.digits(4, deal=streams.in_time())),
     (problems.logistic(3), streams.digits(4)),
     (
-        problems.personal(3, 2, loss="logistic", classes=2, intercept=True, start=[[1] * 4, [2] * 3]),
+        problems.personal(
+            3, 2, loss="logistic", classes=2, intercept=True, start=[[1] * 4, [2] * 3]
+        ),
         streams.residuals(4, shared=3, own=2, noise=0.2, together=0.5, apart=2.0),
     ),
     (

@@ -42,8 +42,8 @@ def test_fedogd_is_the_loop_over_those_present(plain):
 
 
 def test_the_fast_path_is_the_plain_one():
-    algorithm, settings = ms.ofediq(STEP, rate=0.4, period=3), {"measure": ["collective"]}
-    fast, plain = simulated(algorithm, **settings), simulated(algorithm, plain=True, **settings)
+    algorithm = ms.ofediq(STEP, rate=0.4, period=3)
+    fast, plain = simulated(algorithm), simulated(algorithm, plain=True)
     for name in fast.columns:
         np.testing.assert_allclose(fast.trace[name], plain.trace[name], rtol=0, atol=1e-12)
     np.testing.assert_allclose(fast.client_models, plain.client_models, rtol=0, atol=1e-12)
@@ -83,7 +83,8 @@ def test_who_sees_nothing_at_first_is_not_checked():
 
 
 @pytest.mark.parametrize(
-    "weights", [[1.0, 1.0], [1.0] * 6, [-1.0] * 5, [0.0] * 5, [np.nan] * 5, "heavy", 1.0, [[1.0] * 5]]
+    "weights",
+    [[1.0, 1.0], [1.0] * 6, [-1.0] * 5, [0.0] * 5, [np.nan] * 5, "heavy", 1.0, [[1.0] * 5]],
 )
 def test_weights_that_do_not_fit_are_refused(weights):
     wanted = "simulate: weights must be 5 numbers of at least 0, not all 0"

@@ -48,7 +48,9 @@ def test_a_context_is_the_item_the_users_affinity_and_the_place_on_the_page(tabl
             x, local = got.shown[0][t, k], got.shown[1][t, k]
             np.testing.assert_array_equal(x[:, :F], table.items)
             np.testing.assert_array_equal(x[:, F], table.affinity[row])
-            np.testing.assert_array_equal(x[:, F + 1 :], np.tile(np.eye(3)[table.position[row]], (A, 1)))
+            np.testing.assert_array_equal(
+                x[:, F + 1 :], np.tile(np.eye(3)[table.position[row]], (A, 1))
+            )
             np.testing.assert_array_equal(local, table.items)
 
 

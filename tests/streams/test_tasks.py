@@ -144,7 +144,7 @@ def test_what_cannot_be_dealt_is_refused(table, monkeypatch):
             tasks("anything", clients=3)
     absent = np.where(np.arange(ROWS) < 300, table.target, 0)
     monkeypatch.setattr(datasets, "load", lambda name: table._replace(target=absent))
-    with pytest.raises(BadData, match="tasks: no sample of .* is held out for client 0, seed 0"):
+    with pytest.raises(BadData, match=r"tasks: no sample of .* is held out for client 0, seed 0"):
         tasks("anything", clients=3).exam(0)
 
 

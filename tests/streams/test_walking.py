@@ -78,7 +78,8 @@ def slope(w, lines, scales, ridge, angles=400, lengths=400):
 def test_least_risk_is_a_minimiser(ridge, sure):
     """Where its gradient is zero, the ridge making it strongly convex."""
     rng = np.random.default_rng(0)
-    lines, scales = [1, 2] + rng.normal(size=(K, 2)), np.sqrt(rng.uniform(0.5, 1.5, K))
+    lines = np.array([1.0, 2.0]) + rng.normal(size=(K, 2))
+    scales = np.sqrt(rng.uniform(0.5, 1.5, K))
     with jax.enable_x64(True):
         found = np.asarray(jax.jit(least_risk, static_argnums=2)(lines, scales, ridge))
     assert np.linalg.norm(found) > 0.05
