@@ -196,9 +196,7 @@ def test_bandit_is_section_5_1():
 
     problem = ms.problems.bandit(ms.problems.personal(3, 2), actions=A, period=4)
     stream = ms.streams.generated(sample, P, steps=T)
-    run = ms.simulate(
-        ms.fedres_sgd(0.05, own_step=0.1), problem, stream, steps=T, dtype="float64"
-    )
+    run = ms.simulate(ms.fedres_sgd(0.05, own_step=0.1), problem, stream, steps=T, dtype="float64")
     uniform = _drawn(T, P, A)
     explore = np.broadcast_to((np.arange(1, T + 1) % 4 == 0)[:, None], (T, P))
     expected = reference.bandit(
@@ -214,7 +212,10 @@ def _drawn(T: int, P: int, A: int) -> np.ndarray:
     """The uniform actions that the run draws."""
     from mainstem import random
 
-    keys = [[random.fold(random.root(0), random.DECIDE, t, k) for k in range(P)] for t in range(1, T + 1)]
+    keys = [
+        [random.fold(random.root(0), random.DECIDE, t, k) for k in range(P)]
+        for t in range(1, T + 1)
+    ]
     return np.array([[int(random.uniform(key, (2,))[0] * A) for key in row] for row in keys])
 
 
