@@ -71,6 +71,8 @@ def estimate(stream: Stream, rho: float = RHO) -> Tracking:
         batch=BATCH,
         first=9 * STEPS // 10,
         horizon=STEPS,
+        looks=30,
+        seeds=SEEDS,
     )
 
 
