@@ -130,6 +130,10 @@ def _value(where: str, value: Any) -> Any:
     if value.get("name") in DEALS:
         arguments = {k: v for k, v in value.items() if k != "name"}
         return _call(where, getattr(streams, value["name"]), arguments)
+    if "name" in value:
+        _known(
+            where, "name", [value["name"]], [*parts.__all__, *problems.__all__, *streams.__all__]
+        )
     home = next((m for m in (problems, streams) if value.get("name") in m.__all__), parts)
     return made(where, home, value)
 

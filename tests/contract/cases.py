@@ -41,10 +41,6 @@ CASES: dict[str, Callable[[], Algorithm]] = {
     "fedres_sgd batches": lambda: ms.fedres_sgd(
         parts.adagrad(0.3), own_step=parts.inverse_sqrt(0.1), period=3
     ),
-    "fedres_sgd gradients": lambda: ms.fedres_sgd(
-        0.02, domain=parts.l2_ball(0.6), message="gradient"
-    ),
-    "fedres_erm in a ball": lambda: ms.fedres_erm(radius=0.5),
     "dynamic_fedavg batches": lambda: ms.dynamic_fedavg(
         0.3, epochs=3, batch=5, participation=parts.exactly(3)
     ),

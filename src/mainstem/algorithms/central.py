@@ -13,8 +13,7 @@ def central(
 
     .. math:: w^g_t = \Pi_D\Big(w^g_{t-1} - \eta \sum_i \nabla^g_{i,t-\alpha_i}\Big)
 
-    Gradients are summed, not averaged. A client sends (global features, label); its own model stays
-    what it was at the start.
+    Gradients are summed, not averaged. A client sends (global features, label); its own model is zero.
 
     >>> import mainstem as ms
     >>> ms.central(step=0.1).sync.spec

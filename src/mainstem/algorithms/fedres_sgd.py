@@ -78,8 +78,8 @@ def fedres_sgd(
     `own_step` the clients' (the same if left out), `domain` holds each of the two models.
 
     The `message` is the sample as the server needs it (global features, local prediction, label),
-    or the gradient; which is smaller depends on `period` (Section 4: the mean loss of that many
-    steps, one exchange for them all). `variant` gives the two mis-aligned rules of Section 3.2.1:
+    or the gradient, which is smaller wherever the shared part has no more numbers than that times
+    `period` (Section 4: the mean loss of that many steps, one exchange for them all). `variant` gives the two mis-aligned rules of Section 3.2.1:
     "on_arrival" (the server takes the gradient at its current model, the client steps at once) and
     "undelayed" (aligned gradients, but the client steps at once).
 
@@ -102,7 +102,7 @@ def residual_sgd(
     message: str,
     variant: str,
 ) -> Algorithm:
-    """FedRes.SGD; without an `own_step` the clients' own models stay as they are and go unsaid."""
+    """FedRes.SGD; without an `own_step` the clients' own models are zero and go unsaid."""
     mirror = euclidean(domain)
     rule = as_step(owner, step)
     own_rule = None if own_step is None else as_step(owner, own_step)
@@ -145,7 +145,8 @@ def residual_sgd(
         return nothing.at[:, -1].set(jnp.nan)  # a label that is no number: nothing was seen
 
     def start(params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
-        shared, own = mirror.start(params.shared), mirror.start(params.own)
+        shared = mirror.start(params.shared)
+        own = jnp.zeros_like(params.own) if own_rule is None else mirror.start(params.own)
         first = Client(
             shared,
             own,

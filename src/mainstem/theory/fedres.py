@@ -55,7 +55,7 @@ def exploration(
     and at least 1. The constants of the theorem are not tight; the delay does not enter.
 
     >>> exploration(10**6, 20, 5, norm=2, noise=0.01, smoothness=2, gradient=1, radius=1)
-    7
+    8
     """
     steps = check.integer("exploration", "steps", steps, least=1)
     clients = check.integer("exploration", "clients", clients, least=1)
