@@ -79,9 +79,10 @@ def fedres_sgd(
 
     The `message` is the sample as the server needs it (global features, local prediction, label),
     or the gradient, which is smaller wherever the shared part has no more numbers than that times
-    `period` (Section 4: the mean loss of that many steps, one exchange for them all). `variant` gives the two mis-aligned rules of Section 3.2.1:
-    "on_arrival" (the server takes the gradient at its current model, the client steps at once) and
-    "undelayed" (aligned gradients, but the client steps at once).
+    `period` (Section 4: the mean loss of that many steps, one exchange for them all). `variant`
+    gives the two mis-aligned rules of Section 3.2.1: "on_arrival" (the server takes the gradient at
+    its current model, the client steps at once) and "undelayed" (aligned gradients, but the client
+    steps at once).
 
     >>> import mainstem as ms
     >>> problem = ms.problems.personal(shared=4, own=2)
