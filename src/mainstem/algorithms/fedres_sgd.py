@@ -131,7 +131,7 @@ def residual_sgd(
         width = known.widths[0]
         x, label = told[:width], told[-1]
         local = 0.0 if own_rule is None else told[width]
-        real = True if period == 1 else ~jnp.isnan(label)  # a message has something to say
+        real = ~jnp.isnan(label)
 
         def loss(params: Params) -> Any:
             return known.penalty(known.shared(params, x) + local, jnp.where(real, label, 0))
