@@ -11,8 +11,17 @@ from tests.contract.checks import CLAUSES
 BUILT = {name: functools.cache(build) for name, build in CASES.items()}  # compiled once a worker
 
 
+# Further combinations of the same parts, for `make test-slow`.
+SLOW = ("ofediq median", "fedomd simplex", "fedomd irregular", "fedsea printed")
+
+
+def _case(name):
+    marks = [pytest.mark.xdist_group(name)] + [pytest.mark.slow] * (name in SLOW)
+    return pytest.param(name, marks=marks)
+
+
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.__name__)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in CASES])
+@pytest.mark.parametrize("name", [_case(name) for name in CASES])
 def test_contract(name, clause):
     clause(BUILT[name])
 
