@@ -23,7 +23,7 @@ def test_loss_is_the_log_likelihood_and_the_ridge(label, ridge, intercept):
         decision = problem.decide(w, seen.shown, AT)
         correct = problem.metrics(decision, seen)["correct"]
     np.testing.assert_allclose(loss, -np.log(likelihood) + ridge / 2 * w @ w, rtol=1e-12)
-    assert correct == (likelihood > 0.5)
+    assert float(correct) == (likelihood > 0.5)
 
 
 @pytest.mark.parametrize("label", [0, 1])

@@ -27,7 +27,7 @@ def logistic(
     size = features + bool(intercept)
 
     def apply(params: Any, x: Any) -> Any:
-        score = (x * params[:features]) @ jnp.ones_like(x)  # for many clients faster than a dot
+        score = (x * params[:features]) @ jnp.ones(features)  # for many clients faster than a dot
         return score + params[-1] if intercept else score
 
     return supervised(
