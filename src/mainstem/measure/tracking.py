@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Batch, Problem, Stream, cast, flat
+from mainstem.base import SEVERAL, At, Batch, Problem, Stream, cast, flat
 
 
 class Tracking(NamedTuple):
@@ -112,7 +112,7 @@ def _look(problem: Problem, stream: Stream) -> Any:
             hessian = jax.hessian(lambda params: vectors.loss(params, seen))(best)
             return hessian, off.T @ off / jnp.maximum(count - 1, 1), mean, count
 
-        hessians, spread, mean, count = jax.vmap(agent, in_axes=(0, At(None, 0, 0)))(samples, at)  # type: ignore[arg-type]
+        hessians, spread, mean, count = jax.vmap(agent, in_axes=(0, SEVERAL))(samples, at)
         return hessians.mean(axis=0), spread, mean, best - before, count
 
     compiled = jax.jit(made)

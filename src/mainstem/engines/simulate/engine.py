@@ -1,6 +1,7 @@
 """`simulate`: an algorithm on a stream, compiled, on one machine or many."""
 
 import contextlib
+import functools
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
@@ -234,7 +235,8 @@ def _driven(
                 done = under_way()
                 states, rows = [state for state, _ in done], [row for _, row in done]
                 last = following is None
-                book.write(workers.joined(rows), stretch.last, lambda: workers.whole(states), last)  # noqa: B023
+                whole = functools.partial(workers.whole, states)
+                book.write(workers.joined(rows), stretch.last, whole, last)
                 reached(stretch.last)
     return workers.whole(states)
 
