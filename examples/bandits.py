@@ -19,7 +19,6 @@ import mainstem as ms
 from mainstem import parts
 from mainstem.base import Algorithm, Stream
 from mainstem.report import figures
-from mainstem.theory import exploration
 
 CLIENTS, ACTIONS, SHARED, OWN, NOISE = 20, 5, 5, 5, 0.1
 HORIZONS = (2000, 16000, 128000)
@@ -41,7 +40,8 @@ def world() -> Stream:
 def period(steps: int) -> int:
     """B of Theorem 3: |w|^2 = 1/16 for each unit direction, and the constant 1/2; reward noise 0.01."""
     known = {"norm": (1 + CLIENTS) / 16 + 0.25, "noise": NOISE**2, "smoothness": 2}
-    return exploration(steps, CLIENTS, ACTIONS, gradient=1, radius=1, **known)
+    known |= {"clients": CLIENTS, "actions": ACTIONS, "gradient": 1, "radius": 1}
+    return ms.rules.fedres_exploration(steps, **known)
 
 
 @functools.cache

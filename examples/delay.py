@@ -15,10 +15,9 @@ import numpy as np
 
 import mainstem as ms
 from mainstem import parts
-from mainstem.base import Stream
+from mainstem.base import Step, Stream
 from mainstem.parts.network import Network
 from mainstem.report import figures
-from mainstem.theory import fedres_step
 
 ROUND_TRIPS = (1, 11, 51, 201)
 VARIANTS = ("aligned", "undelayed", "on_arrival")
@@ -47,7 +46,7 @@ def regression():
     return ms.problems.personal(SHARED, OWN)
 
 
-def theorem_step(round_trip: int, steps: int) -> float:
+def theorem_step(round_trip: int, steps: int) -> Step:
     """Theorem 2, with the constants of this world at the start, where they are largest.
 
     With x ~ N(0, I) in d dimensions and |u|^2 = 2, E |2 y x|^2 = 4 (2 (d + 2) + noise^2 d), of which
@@ -56,7 +55,7 @@ def theorem_step(round_trip: int, steps: int) -> float:
     size = SHARED + OWN
     squared = 4 * (2 * (size + 2) + NOISE**2 * size)
     known = {"norm": 1 + CLIENTS, "noise": squared - 8, "smoothness": 2, "gradient": squared**0.5}
-    return fedres_step(steps, CLIENTS, round_trip=round_trip, **known)
+    return ms.rules.fedres_convex(steps, clients=CLIENTS, round_trip=round_trip, **known)
 
 
 def average_loss(variant: str, step: float, round_trip: int, steps: int, seeds: int) -> float:

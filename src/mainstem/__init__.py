@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mainstem import algorithms, datasets, measure, parts, problems, streams, theory
+    from mainstem import algorithms, datasets, measure, parts, problems, rules, streams, theory
     from mainstem.algorithms.central import central
     from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
     from mainstem.algorithms.fedogd import fedogd
@@ -42,7 +42,7 @@ _HOMES = {
     "plan": "mainstem.theory",
     "simulate": "mainstem.engines.simulate",
 }
-_MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "streams", "theory")
+_MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "rules", "streams", "theory")
 
 __all__ = [
     "MainstemError",
@@ -67,6 +67,7 @@ __all__ = [
     "parts",
     "plan",
     "problems",
+    "rules",
     "simulate",
     "streams",
     "theory",

@@ -93,3 +93,25 @@ def instance(owner: str, name: str, value: Any, kind: type, example: str) -> Any
         article = "an" if noun[0] in "aeiou" else "a"
         raise refuse(owner, name, f"be {article} {noun} such as {example}", value)
     return value
+
+
+def amounts(
+    owner: str, name: str, value: Any, *, least: float = 0.0, above: float | None = None
+) -> Any:
+    """`value` as a finite float, or as an array of them, of at least `least` (or `above` a number)."""
+    allowed = f"be at least {least:g}" if above is None else f"be above {above:g}"
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise refuse(owner, name, allowed, value) from None
+    low = array < least if above is None else array <= above
+    if array.size == 0 or not np.isfinite(array).all() or np.any(low):
+        raise refuse(owner, name, allowed, value)
+    return float(array) if array.ndim == 0 else array
+
+
+def horizons(owner: str, name: str, value: Any) -> Any:
+    """`value` as a number of steps, or as an array of several."""
+    if np.ndim(value) == 0:
+        return integer(owner, name, value, least=1)
+    return counts(owner, name, value).astype(np.int64)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from mainstem import algorithms, parts, problems, streams
+from mainstem import algorithms, parts, problems, rules, streams
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadSpec
 
@@ -132,9 +132,12 @@ def _value(where: str, value: Any) -> Any:
         return _call(where, getattr(streams, value["name"]), arguments)
     if "name" in value:
         _known(
-            where, "name", [value["name"]], [*parts.__all__, *problems.__all__, *streams.__all__]
+            where,
+            "name",
+            [value["name"]],
+            [*parts.__all__, *rules.__all__, *problems.__all__, *streams.__all__],
         )
-    home = next((m for m in (problems, streams) if value.get("name") in m.__all__), parts)
+    home = next((m for m in (problems, streams, rules) if value.get("name") in m.__all__), parts)
     return made(where, home, value)
 
 

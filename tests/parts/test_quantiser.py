@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mainstem import random
 from mainstem.errors import BadParameter
 from mainstem.parts import quantiser
-from mainstem.parts.quantiser import Quantised, variance_factor
+from mainstem.parts.quantiser import Quantised
+from mainstem.theory import rounding_variance
 from tests.reference.quantiser import bits, block_sizes, quantise
 from tests.reference.quantiser import variance_factor as paper_variance_factor
 
@@ -101,7 +102,7 @@ def test_unbiased_and_within_its_variance(levels, size, blocks, even):
     error = np.abs(out.mean(axis=0) - v)
     assert np.all(error <= 5 * np.sqrt(variance / draws) + 2e-6 * norms)
     total = np.mean(np.sum((out - v) ** 2, axis=1))
-    bound = variance_factor(size, levels, blocks) * np.sum(v**2)
+    bound = rounding_variance(size, levels, blocks) * np.sum(v**2)
     assert variance.sum() <= bound
     spread = np.std(np.sum((out - v) ** 2, axis=1)) / np.sqrt(draws)
     assert abs(total - variance.sum()) <= 5 * spread + 1e-5 * np.sum(v**2)
@@ -199,7 +200,7 @@ def test_packed_size_is_that_of_the_formula(levels, size, blocks):
 @pytest.mark.parametrize("levels", LEVELS)
 def test_variance_factor_is_the_papers(levels, size, blocks):
     expected = paper_variance_factor(size, levels, blocks)
-    assert variance_factor(size, levels, blocks) == expected
+    assert rounding_variance(size, levels, blocks) == expected
 
 
 def test_more_blocks_than_numbers_are_refused():

@@ -8,6 +8,7 @@ import numpy as np
 
 from mainstem import check, random
 from mainstem.base import SEVERAL, At, Batch, Problem, Stream, cast, flat
+from mainstem.theory.dynamic_fedavg import between_factor, within_factor
 
 
 class Tracking(NamedTuple):
@@ -62,12 +63,9 @@ def tracking(
         found = [look(seed, int(t)) for seed in range(seeds) for t in steps]
     curve, spreads, slopes, moved, held = (np.stack(part) for part in zip(*found, strict=True))
     clients = stream.clients
-    passes = np.broadcast_to(check.counts("tracking", "epochs", epochs), clients)
     held_by = held[0]
-    sizes = held_by if batch is None else check.counts("tracking", "batch", batch)
-    sizes = np.broadcast_to(sizes, clients)
-    within = (held_by - sizes) / (np.maximum(held_by - 1, 1) * sizes * passes)  # tau_s
-    between = (clients - heard) / max(clients - 1, 1)  # tau_eps
+    within = within_factor("tracking", held_by, held_by if batch is None else batch, epochs)
+    within, between = np.broadcast_to(within, clients), between_factor(clients, heard)
     spread, hessian = spreads.mean(axis=0), curve.mean(axis=0)
     # what a batch's mean says of |grad P_k|^2 is too much by its own variance
     apart = np.mean(np.einsum("nki,nkj->nkij", slopes, slopes), axis=0)

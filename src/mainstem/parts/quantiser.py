@@ -68,12 +68,6 @@ def quantiser(levels: int, blocks: int = 1) -> Codec:
     )
 
 
-def variance_factor(size: int, levels: int, blocks: int) -> float:
-    """The quantiser's variance is at most this times the squared norm of the body."""
-    block = math.ceil(size / blocks)
-    return min(block / levels**2, math.sqrt(block) / levels)
-
-
 def _norms(vector: Params, blocks: int) -> Params:
     """The norm of each block: the first D mod b blocks are one entry longer than the others."""
     squares = [

@@ -1,0 +1,109 @@
+"""Dynamic FedAvg's lemma and theorem (Rizk, Vlaski and Sayed 2020)."""
+
+from typing import Any
+
+import numpy as np
+
+from mainstem import check
+from mainstem.theory.bound import Bound, Rate
+
+
+def dynamic_fedavg_lemma_1(
+    *,
+    clients: int,
+    heard: int,
+    held: Any,
+    batch: Any,
+    epochs: Any,
+    smoothness: float,
+    deviation: float,
+    data: Any,
+    model: Any,
+) -> Bound:
+    r"""The gradient noise at an iterate whose mean-square deviation is `deviation` (eqs. (23)-(27)).
+
+    .. math:: E|s_i|^2 \le \beta_s^2 E|w^o_{i-1} - w_{i-1}|^2 + \sigma_s^2 + \epsilon^2
+
+    `heard` is L of K `clients`, `held` N_k, `batch` B_k, `epochs` E_k, `smoothness` delta; `data` is
+    E|grad Q_k - grad P_k|^2 at the minimiser (data variability), `model` E|grad P_k|^2 there (model
+    variability), each one number or one for each client. Eq. (26) has tau_eps here: with the
+    printed square the bound fails for L > (K + 1) / 2.
+    """
+    owner = "dynamic_fedavg_lemma_1"
+    clients = check.integer(owner, "clients", clients, least=1)
+    heard = check.integer(owner, "heard", heard, least=1, most=clients)
+    smooth = check.positive(owner, "smoothness", smoothness)
+    deviation = check.at_least(owner, "deviation", deviation, 0)
+    data, model = (
+        _spread(check.amounts(owner, name, value, least=0), clients)
+        for name, value in (("data", data), ("model", model))
+    )
+    within = _spread(within_factor(owner, held, batch, epochs), clients)
+    between = between_factor(clients, heard)
+    terms = {
+        "deviation": np.mean(6 * within + 2 * between) * smooth**2 / heard * deviation,
+        "data": 3 / heard * np.mean(within * data),
+        "model": 2 / heard * between * np.mean(model),
+    }
+    terms = {name: float(value) for name, value in terms.items()}
+    return Bound("Dynamic FedAvg, Lemma 1", "gradient noise, eq. (23)", 1, terms)
+
+
+def within_factor(owner: str, held: Any, batch: Any, epochs: Any) -> np.ndarray:
+    """tau_s of eq. (27): what drawing B_k of N_k samples in E_k epochs leaves of their variance."""
+    held, batch, epochs = (
+        check.counts(owner, name, value)
+        for name, value in (("held", held), ("batch", batch), ("epochs", epochs))
+    )
+    if np.any(batch > held):
+        raise check.refuse(owner, "batch", "be at most what is held", batch.tolist())
+    return np.asarray((held - batch) / (np.maximum(held - 1, 1) * batch * epochs))
+
+
+def between_factor(clients: int, heard: int) -> float:
+    """tau_eps of eq. (27): what drawing L of K clients leaves of their variance."""
+    return (clients - heard) / max(clients - 1, 1)
+
+
+def _spread(values: Any, clients: int) -> np.ndarray:
+    return np.broadcast_to(values, clients)
+
+
+def dynamic_fedavg_theorem_1(
+    steps: Any,
+    *,
+    step: float,
+    curvature: float,
+    noise: float,
+    disagreement: float,
+    drift: float,
+) -> Rate:
+    r"""The mean-square deviation after i steps, up to constants (eq. (28)).
+
+    .. math:: O(\gamma^i) + O(\mu) (\sigma_s^2 + \epsilon^2) + O(\mu^{-1}) \sigma_q^2,
+              \qquad \gamma = 1 - \nu \mu
+
+    `step` is mu, `curvature` nu, `noise` sigma_s^2, `disagreement` epsilon^2, `drift` sigma_q^2 (of
+    the minimiser). "For sufficiently small steps": one with nu mu >= 1 is refused.
+    `measure.tracking` has the two last terms with their constants.
+    """
+    owner = "dynamic_fedavg_theorem_1"
+    steps = check.horizons(owner, "steps", steps)
+    step, curve = (
+        check.positive(owner, "step", step),
+        check.positive(owner, "curvature", curvature),
+    )
+    if step * curve >= 1:
+        raise check.refuse(owner, "step", f"be below {1 / curve:.6g} = 1 / curvature", step)
+    known = {"noise": noise, "disagreement": disagreement, "drift": drift}
+    noise, disagreement, drift = (
+        check.at_least(owner, name, value, 0) for name, value in known.items()
+    )
+    whole = np.ones_like(steps, float)
+    terms = {
+        "start": (1 - step * curve) ** steps,
+        "noise": step * noise * whole,
+        "disagreement": step * disagreement * whole,
+        "drift": drift / step * whole,
+    }
+    return Rate("Dynamic FedAvg, Theorem 1 (28)", "mean-square deviation", steps, terms)

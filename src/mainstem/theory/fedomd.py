@@ -1,0 +1,115 @@
+"""FedOMD's theorems (Mitra, Hassani and Pappas 2021).
+
+All hold for full participation, convex losses that are L-Lipschitz in the norm for which psi is
+1-strongly convex (Assumption 1), and a divergence that is convex in its second argument
+(Assumption 2: euclidean and entropy, not the p-norm map). `gap` is tau, the most steps between two
+syncs. `divergence` is D^2, the largest Bregman divergence from the first model to a point of the
+domain: half the squared distance for the euclidean map, log n for the entropy map from the uniform
+point. `curvature` is c with l(y) >= l(x) + <l'(x), y - x> + c B(y, x): the ordinary one for the
+euclidean map. The sigma of eq. (9) is 2 c.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mainstem import check
+from mainstem.theory.bound import Bound
+
+COLLECTIVE = "collective regret, eq. (2)"
+RISK = "excess risk of the average predictor, eq. (12)"
+
+
+def fedomd_theorem_1(
+    steps: Any, *, gap: int, lipschitz: Any, divergence: Any, step: float | None = None
+) -> Bound:
+    r"""Convex losses, a constant step (eqs. (7) and (8)).
+
+    .. math:: R_T \le \frac{D^2}{\eta} + 5 \eta L^2 \tau T, \qquad
+              \eta = \frac{D}{L \sqrt{5 \tau T}}: \quad R_T \le 5 L D \sqrt{\tau T}
+
+    With `step` left out, eq. (8) for its step.
+
+    >>> float(fedomd_theorem_1(100, gap=4, lipschitz=2.0, divergence=9.0))
+    600.0
+    """
+    owner = "fedomd_theorem_1"
+    steps, gap = check.horizons(owner, "steps", steps), check.integer(owner, "gap", gap, least=1)
+    lipschitz = check.amounts(owner, "lipschitz", lipschitz, above=0)
+    divergence = check.amounts(owner, "divergence", divergence, above=0)
+    if step is None:
+        terms = {"regret": 5 * lipschitz * np.sqrt(divergence * gap * steps)}
+        return Bound("FedOMD, Theorem 1 (8)", COLLECTIVE, steps, terms)
+    step = check.positive(owner, "step", step)
+    terms = {"start": divergence / step, "steps": 5 * step * lipschitz**2 * gap * steps}
+    return Bound("FedOMD, Theorem 1 (7)", COLLECTIVE, steps, terms)
+
+
+def fedomd_theorem_2(steps: Any, *, gap: int, lipschitz: Any, curvature: float) -> Bound:
+    r"""Strongly convex losses, :math:`\eta_t = 2 / (\sigma t) = 1 / (c t)` (eq. (10)).
+
+    .. math:: R_T \le \frac{17 L^2 \tau}{\sigma} (1 + \log T), \qquad \sigma = 2 c
+
+    >>> float(fedomd_theorem_2(1, gap=2, lipschitz=3.0, curvature=1.0))
+    153.0
+    """
+    owner = "fedomd_theorem_2"
+    steps, gap = check.horizons(owner, "steps", steps), check.integer(owner, "gap", gap, least=1)
+    lipschitz = check.amounts(owner, "lipschitz", lipschitz, above=0)
+    curvature = check.positive(owner, "curvature", curvature)
+    terms = {"regret": 17 * lipschitz**2 * gap * (1 + np.log(steps)) / (2 * curvature)}
+    return Bound("FedOMD, Theorem 2 (10)", COLLECTIVE, steps, terms)
+
+
+def fedomd_theorem_3(
+    steps: Any,
+    *,
+    clients: int,
+    gap: int,
+    lipschitz: Any,
+    divergence: Any,
+    largest: float,
+    risk: float,
+) -> Bound:
+    r"""I.i.d. losses in [0, B], Theorem 1's step: with probability 1 - delta (eq. (13)),
+
+    .. math:: L(\hat x_T) - \min L \le 5 L D \sqrt{\tau / T} + 2 B \sqrt{(2 / T) \log(2 m / \delta)}
+
+    for the average predictor (14), `run.average_model`. `largest` is B, `risk` is delta.
+    """
+    owner = "fedomd_theorem_3"
+    luck = _luck(owner, steps, clients, largest, risk)
+    regret = fedomd_theorem_1(steps, gap=gap, lipschitz=lipschitz, divergence=divergence)
+    terms = {"regret": regret.value / np.asarray(steps, float), "luck": luck}
+    return Bound(f"FedOMD, Theorem 3 (13), risk {risk:g}", RISK, regret.steps, terms)
+
+
+def fedomd_theorem_3_strongly_convex(
+    steps: Any,
+    *,
+    clients: int,
+    gap: int,
+    lipschitz: Any,
+    curvature: float,
+    largest: float,
+    risk: float,
+) -> Bound:
+    r"""The twin of Theorem 3 from Theorem 2 (end of Section V), with Theorem 2's step.
+
+    .. math:: \frac{17 L^2 \tau (1 + \log T)}{\sigma T} + 2 B \sqrt{(2 / T) \log(2 m / \delta)}
+    """
+    owner = "fedomd_theorem_3_strongly_convex"
+    luck = _luck(owner, steps, clients, largest, risk)
+    regret = fedomd_theorem_2(steps, gap=gap, lipschitz=lipschitz, curvature=curvature)
+    terms = {"regret": regret.value / np.asarray(steps, float), "luck": luck}
+    return Bound(f"FedOMD, Theorem 3's twin, risk {risk:g}", RISK, regret.steps, terms)
+
+
+def _luck(owner: str, steps: Any, clients: int, largest: float, risk: float) -> Any:
+    """What the Azuma-Hoeffding inequality costs."""
+    steps = check.horizons(owner, "steps", steps)
+    clients = check.integer(owner, "clients", clients, least=1)
+    largest = check.positive(owner, "largest", largest)
+    if not 0 < check.number(owner, "risk", risk) < 1:
+        raise check.refuse(owner, "risk", "lie in (0, 1)", risk)
+    return 2 * largest * np.sqrt(2 / steps * np.log(2 * clients / risk))

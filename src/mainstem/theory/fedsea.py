@@ -1,0 +1,226 @@
+"""FedSEA's theorems with explicit constants (Sahu, Jawanpuria and Sharma 2026).
+
+Both bound the *expected* regret, eq. (3): unbiased gradients of bounded variance (Assumption 2),
+L-smooth expected losses (3), convex (4) or mu-strongly convex (5), and no projection that ever acts.
+`clients` is M, `gap` tau, `smoothness` L, `distance` |x_1 - x*|. `noise`, `spatial` and `temporal` are
+sigma^2, zeta^2 and K^2 of eqs. (8), (4), (5): their means over the steps in Theorem 1 (eq. (6)),
+their maxima in Theorem 2.
+
+The paper omits its constants, and those of its lemmas disagree among themselves. Here Lemma 3 has
+4, 12 and 24 (its printed proof has 2 for 12, its statement 12 for 24), Lemma 4 has 15 for zeta and
+30 for K, which its own steps give.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mainstem import check
+from mainstem.theory.bound import Bound, Rate
+
+EXPECTED = "expected regret, eq. (3)"
+
+
+def fedsea_theorem_1(
+    steps: Any,
+    *,
+    clients: int,
+    gap: int,
+    step: float,
+    smoothness: float,
+    distance: Any,
+    noise: Any,
+    spatial: Any,
+    temporal: Any,
+) -> Bound:
+    r"""Convex losses, a constant step of at most min(1 / (8 L), 1 / (4 sqrt(6) L (tau - 1))).
+
+    With :math:`d = \tau - 1` the virtual regret (Lemma 4) is at most
+
+    .. math:: V = \frac{|x_1 - x_*|^2}{\eta} + T \Big[ \big(\tfrac{10 \eta}{M} + 8 \eta^2 L d\big) \sigma^2
+              + 15 \eta^2 L d^2 \zeta^2 + (4 \eta L + 30 \eta^2 L^2 d^2) K^2 \Big]
+
+    and Lemmas 1 and 3 add the clients' distance from their mean,
+
+    .. math:: R_T \le V + 2 \eta^2 L d\, T (\sigma^2 + 3 d \zeta^2) + 12 \eta^2 L^2 d^2 (V + T K^2).
+
+    >>> round(float(fedsea_theorem_1(100, clients=10, gap=1, step=0.1, smoothness=1.0, distance=1.0,
+    ...                              noise=1.0, spatial=5.0, temporal=0.0)), 6)
+    20.0
+    """
+    owner = "fedsea_theorem_1"
+    steps = check.horizons(owner, "steps", steps)
+    clients, gap = _counts(owner, clients, gap)
+    smooth = check.positive(owner, "smoothness", smoothness)
+    eta, limit = check.positive(owner, "step", step), fedsea_limit(smooth, gap)
+    if eta > limit * (1 + 1e-12):
+        wanted = f"be at most {limit:.6g} = min(1 / (8 L), 1 / (4 sqrt(6) L (gap - 1)))"
+        raise check.refuse(owner, "step", wanted, step)
+    distance, noise, spatial, temporal = _given(owner, distance, noise, spatial, temporal)
+    far, drift = gap - 1, eta**2 * smooth * (gap - 1)
+    virtual = {
+        "start": distance**2 / eta,
+        "noise": steps * (10 * eta / clients + 8 * drift) * noise,
+        "spatial": steps * 15 * drift * far * spatial,
+        "temporal": steps * (4 * eta * smooth + 30 * drift * smooth * far) * temporal,
+    }
+    apart = {
+        "start": 0.0,
+        "noise": 2 * drift * steps * noise,
+        "spatial": 6 * drift * far * steps * spatial,
+        "temporal": 12 * drift * smooth * far * steps * temporal,
+    }
+    again = 1 + 12 * drift * smooth * far
+    terms = {name: again * value + apart[name] for name, value in virtual.items()}
+    return Bound("FedSEA, Theorem 1 (explicit constants)", EXPECTED, steps, terms)
+
+
+def fedsea_limit(smoothness: float, gap: int) -> float:
+    """The largest constant step of Theorem 1."""
+    return min(1 / (8 * smoothness), 1 / (4 * math.sqrt(6) * smoothness * max(gap - 1, 1e-300)))
+
+
+def fedsea_theorem_2(
+    steps: Any,
+    *,
+    clients: int,
+    gap: int,
+    shift: float,
+    smoothness: float,
+    curvature: float,
+    distance: Any,
+    noise: Any,
+    spatial: Any,
+    temporal: Any,
+) -> Bound:
+    r"""Strongly convex losses, the shifted step :math:`\eta_t = 2 / (\mu (t + t_0))`.
+
+    The printed step has :math:`t_0 = 0` and is unstable below the condition number; its bound (11)
+    has an error :math:`E_{1:t_0-1}` instead. Let :math:`s_t = t + t_0`, :math:`d = \tau - 1`,
+    :math:`W = (L^2/\mu)(1 + 2/s_1)` and
+
+    .. math:: c_t = \frac{4 L}{\mu s_t} + \frac{96\, W L d^2}{\mu^2 s_t^2}.
+
+    Where :math:`c_1 \le 1/2` and :math:`2/(\mu s_1) \le 1/(4 L d)`, eq. (23) with Lemmas 2 and 5
+    telescopes for every prefix, and since :math:`c_t` falls, summation by parts gives a virtual
+    regret of at most 2 B (also where single regrets are negative) with
+
+    .. math:: B = \frac{\mu t_0 |x_1 - x_*|^2}{4} + \frac{10 \sigma^2}{M \mu} \sum_t \frac{1}{s_t}
+              + \frac{16 W d (\sigma^2 + 3 d \zeta^2)}{\mu^2} \sum_t \frac{1}{s_t^2} + K^2 \sum_t c_t,
+
+    to which Lemma 1 adds, in the same way,
+
+    .. math:: \frac{8 L d}{\mu^2} \Big[ (\sigma^2 + 3 d \zeta^2 + 6 d L K^2) \sum_t \frac{1}{s_t^2}
+              + \frac{12 d L B}{s_1^2} \Big].
+
+    >>> world = dict(clients=10, gap=1, smoothness=2.0, curvature=1.0, noise=1.0)
+    >>> shift = fedsea_shift(smoothness=2.0, curvature=1.0, gap=1)
+    >>> round(float(fedsea_theorem_2(1000, shift=shift, distance=1, spatial=1, temporal=0, **world)), 3)
+    15.864
+    """
+    owner = "fedsea_theorem_2"
+    steps = check.horizons(owner, "steps", steps)
+    clients, gap = _counts(owner, clients, gap)
+    smooth = check.positive(owner, "smoothness", smoothness)
+    curve = check.positive(owner, "curvature", curvature)
+    if curve > smooth:
+        raise check.refuse(owner, "curvature", f"be at most the smoothness {smooth:g}", curvature)
+    shift = check.at_least(owner, "shift", shift, 0)
+    least = fedsea_shift(smoothness=smooth, curvature=curve, gap=gap)
+    if _early(shift, smooth, curve, gap) > 0.5 * (1 + 1e-12) or shift < least - 1e-9:
+        wanted = (
+            f"be at least {least:.6g}, where 4 L / (mu s) + 96 W L (gap - 1)^2 / (mu s)^2 <= 1/2"
+        )
+        raise check.refuse(owner, "shift", wanted, shift)
+    distance, noise, spatial, temporal = _given(owner, distance, noise, spatial, temporal)
+    far, first = gap - 1, 1 + shift
+    s = np.arange(1, np.max(steps) + 1) + shift
+    once, twice = (np.cumsum(1 / s**power)[np.asarray(steps) - 1] for power in (1, 2))
+    young = smooth**2 / curve * (1 + 2 / first)
+    wait = 96 * young * smooth * far**2 / curve**2
+    virtual = {
+        "start": curve * shift * distance**2 / 4,
+        "noise": noise * (10 * once / (clients * curve) + 16 * young * far * twice / curve**2),
+        "spatial": 48 * young * far**2 * spatial * twice / curve**2,
+        "temporal": temporal * (4 * smooth * once / curve + wait * twice),
+    }
+    apart = {
+        "start": 0.0,
+        "noise": noise * twice,
+        "spatial": 3 * far * spatial * twice,
+        "temporal": 6 * far * smooth * temporal * twice,
+    }
+    lag = 8 * smooth * far / curve**2
+    again = 2 + lag * 12 * far * smooth / first**2
+    terms = {name: again * value + lag * apart[name] for name, value in virtual.items()}
+    return Bound("FedSEA, Theorem 2 (explicit constants)", EXPECTED, steps, terms)
+
+
+def fedsea_shift(*, smoothness: float, curvature: float, gap: int) -> float:
+    """The smallest shift t_0 that Theorem 2 allows.
+
+    >>> fedsea_shift(smoothness=2.0, curvature=1.0, gap=1)
+    15.0
+    """
+    owner = "fedsea_shift"
+    smooth = check.positive(owner, "smoothness", smoothness)
+    curve = check.positive(owner, "curvature", curvature)
+    far = check.integer(owner, "gap", gap, least=1) - 1
+    low = max(0.0, 8 * smooth / curve - 1, 8 * smooth * far / curve - 1)
+    if _early(low, smooth, curve, gap) <= 0.5:
+        return low
+    high = 2 * low + 1
+    while _early(high, smooth, curve, gap) > 0.5:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _early(middle, smooth, curve, gap) > 0.5 else (low, middle)
+    return high
+
+
+def _early(shift: float, smooth: float, curve: float, gap: int) -> float:
+    """c_1 of Theorem 2."""
+    first = 1 + shift
+    young = smooth**2 / curve * (1 + 2 / first)
+    return (
+        4 * smooth / (curve * first) + 96 * young * smooth * (gap - 1) ** 2 / (curve * first) ** 2
+    )
+
+
+def fedsea_equation_10(
+    steps: Any,
+    *,
+    clients: int,
+    gap: int,
+    smoothness: float,
+    distance: Any,
+    noise: Any,
+    temporal: Any,
+) -> Rate:
+    r"""What Theorem 1 gives with its best step, up to constants (eq. (10)).
+
+    .. math:: O\big(D \sqrt{T (\sigma^2 / M + L K^2)}\big) + O(M \tau^2)
+    """
+    owner = "fedsea_equation_10"
+    steps = check.horizons(owner, "steps", steps)
+    clients, gap = _counts(owner, clients, gap)
+    smooth = check.positive(owner, "smoothness", smoothness)
+    distance, noise, _, temporal = _given(owner, distance, noise, 0, temporal)
+    terms = {
+        "regret": distance * np.sqrt(steps * (noise / clients + smooth * temporal)),
+        "drift": clients * gap**2 * np.ones_like(steps, float),
+    }
+    return Rate("FedSEA, eq. (10)", EXPECTED, steps, terms)
+
+
+def _counts(owner: str, clients: int, gap: int) -> tuple[int, int]:
+    return (
+        check.integer(owner, "clients", clients, least=1),
+        check.integer(owner, "gap", gap, least=1),
+    )
+
+
+def _given(owner: str, distance: Any, noise: Any, spatial: Any, temporal: Any) -> list[Any]:
+    known = {"distance": distance, "noise": noise, "spatial": spatial, "temporal": temporal}
+    return [check.amounts(owner, name, value, least=0) for name, value in known.items()]
