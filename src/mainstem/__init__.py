@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainstem import algorithms, datasets, measure, parts, problems, rules, streams, theory
+    from mainstem.advice import advise
     from mainstem.algorithms.central import central
     from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
     from mainstem.algorithms.fedogd import fedogd
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "MainstemError": "mainstem.errors",
+    "advise": "mainstem.advice",
     "Run": "mainstem.run",
     "central": "mainstem.algorithms",
     "compare": "mainstem.run",
@@ -47,6 +49,7 @@ _MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "rules", "
 __all__ = [
     "MainstemError",
     "Run",
+    "advise",
     "algorithms",
     "central",
     "compare",

@@ -157,7 +157,7 @@ def ofediq_convex(
 
 @recorded
 def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> Step:
-    r"""Rizk et al. 2020: where the two last terms of (28) are equal, :math:`\sigma_q / \sqrt{\sigma_s^2 + \epsilon^2}`.
+    r"""Rizk et al. 2020: noise and drift of (28) are equal at :math:`\sigma_q / \sqrt{\sigma_s^2 + \epsilon^2}`.
 
     All constants are taken as 1; `measure.tracking` measures them, and its `best_step` is nearer.
     """

@@ -7,7 +7,7 @@ from mainstem.spec import recorded
 
 @recorded
 def central(
-    step: Step | float, domain: Domain | None = None, period: int = 1, message: str = "sample"
+    step: Step | float | str, domain: Domain | None = None, period: int = 1, message: str = "sample"
 ) -> Algorithm:
     r"""FedRes.SGD without the clients' own part (Section 6.2): one model, on the global features.
 

@@ -41,7 +41,7 @@ class Client(NamedTuple):
 
 @recorded
 def dynamic_fedavg(
-    step: Step | float,
+    step: Step | float | str,
     epochs: Any = 1,
     batch: Any = None,
     participation: Participation | None = None,

@@ -6,7 +6,7 @@ from mainstem.spec import recorded
 
 
 @recorded
-def fedogd(step: Step | float) -> Algorithm:
+def fedogd(step: Step | float | str) -> Algorithm:
     r"""OFedIQ in which everybody speaks, at once and exactly (Kwon et al. 2023, Section 3).
 
     .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k=1}^K \nabla \ell(w; z_{k,t})

@@ -36,7 +36,7 @@ class Client(NamedTuple):
 
 @recorded
 def fedomd(
-    step: Step | float,
+    step: Step | float | str,
     mirror: Mirror | None = None,
     sync: Sync | None = None,
     participation: Participation | None = None,

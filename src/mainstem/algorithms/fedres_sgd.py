@@ -59,8 +59,8 @@ class Server(NamedTuple):
 
 @recorded
 def fedres_sgd(
-    step: Step | float,
-    own_step: Step | float | None = None,
+    step: Step | float | str,
+    own_step: Step | float | str | None = None,
     domain: Domain | None = None,
     period: int = 1,
     message: str = "sample",
@@ -96,8 +96,8 @@ def fedres_sgd(
 
 def residual_sgd(
     owner: str,
-    step: Step | float,
-    own_step: Step | float | None,
+    step: Step | float | str,
+    own_step: Step | float | str | None,
     domain: Domain | None,
     period: int,
     message: str,

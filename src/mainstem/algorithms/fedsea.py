@@ -9,7 +9,7 @@ from mainstem.spec import recorded
 
 @recorded
 def fedsea(
-    step: Step | float, period: int = 1, offset: int = 0, domain: Domain | None = None
+    step: Step | float | str, period: int = 1, offset: int = 0, domain: Domain | None = None
 ) -> Algorithm:
     r"""FedOMD's step with the euclidean map, against an adversary who picks *distributions*.
 

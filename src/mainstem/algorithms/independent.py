@@ -7,7 +7,7 @@ from mainstem.spec import recorded
 
 
 @recorded
-def independent(step: Step | float, mirror: Mirror | None = None) -> Algorithm:
+def independent(step: Step | float | str, mirror: Mirror | None = None) -> Algorithm:
     r"""FedOMD that never syncs: each client takes steps on its own losses, with all its features.
 
     .. math:: w_{i,t+1} = \Pi(w_{i,t} - \eta \nabla \ell_{i,t}(w_{i,t}))

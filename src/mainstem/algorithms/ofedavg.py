@@ -8,7 +8,7 @@ from mainstem.spec import recorded
 
 
 @recorded
-def ofedavg(step: Step | float, rate: Any) -> Algorithm:
+def ofedavg(step: Step | float | str, rate: Any) -> Algorithm:
     r"""OFedIQ that only samples its clients: each is heard with probability `rate`.
 
     .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{heard}} \nabla \ell(w; z_{k,t}) / p_k

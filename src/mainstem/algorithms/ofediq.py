@@ -38,7 +38,7 @@ class Client(NamedTuple):
 
 @recorded
 def ofediq(
-    step: Step | float,
+    step: Step | float | str,
     rate: Any = 1.0,
     period: int = 1,
     levels: int | None = None,

@@ -17,7 +17,17 @@ from mainstem.base.algorithm import (
     Sync,
     Traits,
 )
-from mainstem.base.problem import Domain, Faced, Flat, Gradient, Problem, Residual, Together, flat
+from mainstem.base.problem import (
+    Domain,
+    Faced,
+    Flat,
+    Gradient,
+    Linear,
+    Problem,
+    Residual,
+    Together,
+    flat,
+)
 from mainstem.base.stream import Drawn, Exam, Stream, sampled
 from mainstem.base.values import (
     SEVERAL,
@@ -48,6 +58,7 @@ __all__ = [
     "Flat",
     "Form",
     "Gradient",
+    "Linear",
     "Mirror",
     "Pair",
     "Params",

@@ -40,6 +40,14 @@ class Residual(NamedTuple):
         return joined(x, self.own(own, local), label)
 
 
+class Linear(NamedTuple):
+    """Scores that are linear in the model: then it is known how steep and how bent a loss can be."""
+
+    features: Callable[[Any], Any]  # seen -> the vector that the model is multiplied with
+    slope: float | None  # the largest gradient of the penalty in the scores; None: no limit
+    bend: float  # the largest second derivative of the penalty in the scores
+
+
 Together = Callable[[Any, Sample, At], tuple[Any, Any, Mapping[str, Any]]]
 """(params, samples, at) -> what is seen, the losses and the metrics of many samples at one model."""
 
@@ -59,6 +67,7 @@ class Problem(NamedTuple):
     form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
     together: Together | None = None  # the same for many samples, where that is faster
     block: int | None = None  # how many samples at a time stay in a CPU's cache; None: any number
+    linear: Linear | None = None  # where the scores are linear in the model
     residual: Residual | None = None  # where the prediction is the sum of a shared and an own part
     news: Callable[[Any], Any] | None = None  # seen -> is there anything to learn; None: always
     spec: Spec = UNRECORDED

@@ -77,7 +77,7 @@ def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
 
 def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
     """From the sums of the quadratic forms."""
-    totals = list(_form_sums(question, prefixes))
+    totals = list(form_sums(question, prefixes))
     matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
     name = question.domain.spec.name
     projects = name != "p_ball" and (matrices.all() or name in ("simplex", "everything"))
@@ -85,13 +85,13 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
         return _isotropic(question, matrices, vectors, constants)
     return solved(
         [
-            minimise_quadratic(*form, _feasible(question.domain), radius=question.radius)
+            minimise_quadratic(*form, feasible(question.domain), radius=question.radius)
             for form in totals
         ]
     )
 
 
-def _form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
+def form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
     """The summed form of each prefix, in rising order."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     known = stream.expected if question.expected else None
@@ -179,7 +179,7 @@ def _isotropic(
 
 def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
     """From the distinct samples and how often each came."""
-    rows, weights = _weighted(question, prefixes)
+    rows, weights = weighted(question, prefixes)
     with jax.enable_x64(True):
         objective = _Objective(question.problem, rows)
         solutions = []
@@ -191,7 +191,7 @@ def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
     return solved(solutions)
 
 
-def _weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
+def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
     """(the samples, for each prefix the share of each of them)."""
     stream, last = question.stream, max(prefixes)
     known = stream.rows()
@@ -280,7 +280,7 @@ def _minimised(
     return minimise(
         lambda params: objective.at(params, weight),
         start,
-        _feasible(question.domain),
+        feasible(question.domain),
         curvature=problem.curvature,
         hessian=(lambda params: objective.curve(params, weight))
         if objective.size <= HESSIAN
@@ -289,7 +289,7 @@ def _minimised(
     )
 
 
-def _feasible(domain: Domain) -> Feasible:
+def feasible(domain: Domain) -> Feasible:
     """The domain in NumPy's float64."""
 
     def project(params: np.ndarray) -> np.ndarray:

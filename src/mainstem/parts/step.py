@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from mainstem import check
 from mainstem.base import Params, Step
-from mainstem.spec import recorded
+from mainstem.errors import MainstemError
+from mainstem.spec import Spec, recorded
 
 
 def _schedule(at: Callable[[Any], Any]) -> Step:
@@ -63,9 +64,17 @@ def adagrad(scale: float, floor: float = 1e-8) -> Step:
     return Step(init=jnp.zeros_like, rate=rate, schedule=False, coordinatewise=True)
 
 
-def as_step(owner: str, step: Step | float) -> Step:
-    """`step` itself, or a constant step if it is a number."""
+def as_step(owner: str, step: Step | float | str) -> Step:
+    """`step` itself, a constant step if it is a number, or one that `simulate` settles: "auto"."""
     if isinstance(step, Step):
         return step
+    if step == "auto":
+        return Step(init=lambda params: (), rate=_unsettled, schedule=True, spec=Spec("auto", {}))
+    if isinstance(step, str):
+        raise check.refuse(owner, "step", 'be a number above 0, a step-size rule or "auto"', step)
     check.positive(owner, "step", step)
     return constant(step)
+
+
+def _unsettled(state: Any, gradient: Any, t: Any) -> Any:
+    raise MainstemError('step="auto" is settled by simulate, which looks at the stream first')

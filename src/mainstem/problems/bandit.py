@@ -173,6 +173,7 @@ def _partial(of: Problem, decide: Any, reveal: Any, metrics: Any, check: Any) ->
         metrics=metrics,
         check=check,
         form=None,
+        linear=None,
         together=None,
         news=lambda seen: seen.count,
     )

@@ -73,6 +73,7 @@ def batched(of: Problem) -> Problem:
         check=check,
         form=None if of.form is None else form,
         together=None,
+        linear=None,
         residual=None,
         news=None if of.news is None else news,
     )

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import Domain, Form, Params, Problem, Sample
+from mainstem.base import Domain, Form, Linear, Params, Problem, Sample
 from mainstem.problems.supervised import supervised
 from mainstem.random import Key
 from mainstem.spec import recorded
@@ -49,4 +49,5 @@ def linear(
         curvature=ridge,
         domain=domain,
         form=form,
+        linear=Linear(lambda seen: extended(seen.shown), slope=None, bend=1.0),
     )

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import Domain, Problem
+from mainstem.base import Domain, Linear, Problem
 from mainstem.problems.supervised import supervised
 from mainstem.spec import recorded
 
@@ -30,6 +30,9 @@ def logistic(
         score = (x * params[:features]) @ jnp.ones(features)  # for many clients faster than a dot
         return score + params[-1] if intercept else score
 
+    def extended(x: Any) -> Any:
+        return jnp.append(x, 1) if intercept else x
+
     return supervised(
         "logistic",
         init=lambda key: jnp.zeros(size),
@@ -40,5 +43,6 @@ def logistic(
         ridge=ridge,
         convex=True,
         curvature=ridge,
+        linear=Linear(lambda seen: extended(seen.shown), slope=1.0, bend=0.25),
         domain=domain,
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, Pair, Problem, Residual, Sample, constant
+from mainstem.base import Form, Linear, Pair, Problem, Residual, Sample, constant
 from mainstem.problems.supervised import supervised
 from mainstem.random import Key
 from mainstem.spec import recorded
@@ -78,6 +78,11 @@ def personal(
         classes=classes,
         convex=True,
         form=form if loss == "squared" else None,
+        linear=Linear(
+            lambda seen: jnp.concatenate([extended(part) for part in seen.shown]),
+            slope=None if loss == "squared" else 1.0,
+            bend=2.0 if loss == "squared" else 0.25,
+        ),
     )
     told = Residual(
         widths=(shared, own),

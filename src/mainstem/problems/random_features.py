@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, Problem, Sample, constant
+from mainstem.base import Form, Linear, Problem, Sample, constant
 from mainstem.problems.supervised import supervised
 from mainstem.spec import recorded
 
@@ -50,4 +50,5 @@ def random_features(
         convex=True,
         curvature=ridge,
         form=form,
+        linear=Linear(lambda seen: lifted(seen.shown), slope=None, bend=1.0),
     )

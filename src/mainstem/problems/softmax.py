@@ -1,10 +1,12 @@
 """Classification into several classes by a linear function each."""
 
+import math
+
 import jax.numpy as jnp
 from optax import losses
 
 from mainstem import check
-from mainstem.base import Domain, Problem
+from mainstem.base import Domain, Linear, Problem
 from mainstem.problems.supervised import supervised
 from mainstem.spec import recorded
 
@@ -31,5 +33,6 @@ def softmax(
         ridge=ridge,
         convex=True,
         curvature=ridge,
+        linear=Linear(lambda seen: jnp.append(seen.shown, 1), slope=math.sqrt(2), bend=0.5),
         domain=domain,
     )

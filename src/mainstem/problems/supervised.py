@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check as checks
-from mainstem.base import At, Domain, Form, Problem, Sample
+from mainstem.base import At, Domain, Form, Linear, Problem, Sample
 from mainstem.errors import BadData
 from mainstem.parts.domain import everything
 from mainstem.random import Key
@@ -30,6 +30,7 @@ def supervised(
     curvature: float = 0.0,
     domain: Domain | None = None,
     form: Callable[[Sample], Form] | None = None,
+    linear: Linear | None = None,
     apply_many: Apply | None = None,
     block: int | None = None,
 ) -> Problem:
@@ -81,6 +82,7 @@ def supervised(
         convex=convex,
         curvature=curvature,
         form=form,
+        linear=linear,
         together=None if apply_many is None else together,
         block=block,
     )

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
+from mainstem.advice.step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, program, rounds, workers
@@ -69,6 +70,7 @@ def simulate(
     """
     steps = check.integer("simulate", "steps", steps, least=1)
     check.one_of("simulate", "dtype", dtype, DTYPES)
+    algorithm = _settled(algorithm, problem, stream, steps, _seeds(seed, seeds)[0], network)
     if chunk is not None:
         check.integer("simulate", "chunk", chunk, least=1)
     with jax.enable_x64(dtype == "float64"):
@@ -146,6 +148,19 @@ class Job(NamedTuple):
     def quick(self, plain: bool) -> bool:
         """Whether the run can go by rounds."""
         return not plain and self.wires.instant and self.algorithm.sync.period is not None
+
+
+def _settled(
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    steps: int,
+    seed: int,
+    network: Network | None,
+) -> Algorithm:
+    """With a number for a step that is "auto"."""
+    delay = 0 if network is None else int(np.max(network.up) + np.max(network.down))
+    return settled(algorithm, problem, stream, steps=steps, seed=seed, round_trip=1 + delay)
 
 
 def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:

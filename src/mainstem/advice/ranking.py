@@ -1,0 +1,164 @@
+"""`advise`: which algorithm, with which parameters, for a stream and a traffic budget."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mainstem import algorithms, check, parts
+from mainstem.advice.pilot import Pilot, look
+from mainstem.advice.step import Way, best_step, predicted, way_of
+from mainstem.base import Algorithm, Problem, Stream
+from mainstem.errors import BadData
+from mainstem.theory import plan
+
+
+class Row(NamedTuple):
+    """One way to learn this stream within the budget."""
+
+    algorithm: Algorithm  # ready for `simulate`
+    regret: float  # predicted: mean over clients, summed over the horizon; inf: no prediction
+    uplink_bits: float  # all clients, the whole horizon
+    uplink_share: float  # of everyone sending plainly at every step
+    why: str
+
+    @property
+    def parameters(self) -> str:
+        """What the algorithm was made with."""
+        inside = repr(self.algorithm.spec)
+        return inside[inside.index("(") + 1 : -1]
+
+
+class Advice(NamedTuple):
+    """Ways to learn a stream, the best first, and what was measured to find them."""
+
+    rows: list[Row]
+    pilot: Pilot
+
+    @property
+    def best(self) -> Algorithm:
+        """The algorithm to take."""
+        return self.rows[0].algorithm
+
+    def table(self) -> list[dict[str, Any]]:
+        """A line for each way."""
+        return [
+            {
+                "algorithm": row.algorithm.spec.name,
+                "predicted_regret": row.regret,
+                "uplink_bits": row.uplink_bits,
+                "uplink_share": row.uplink_share,
+                "parameters": row.parameters,
+                "why": row.why,
+            }
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{row.algorithm.spec.name:10} regret {row.regret:10.4g}   {row.uplink_bits:9.3g} bits up"
+            f"   {row.parameters}   ({row.why})"
+            for row in self.rows
+        ]
+        return "\n".join(lines)
+
+
+def advise(
+    problem: Problem, stream: Stream, *, budget: float, horizon: int, seed: int = 0
+) -> Advice:
+    """Ways to learn `stream` for `horizon` steps with a share `budget` of the plain uplink, best first.
+
+    Looks at the first steps of the stream, measures the constants of the theorems there, sets every
+    algorithm's step by them and ranks by the regret that they predict. Predictions are for small
+    steps and stationary streams: no guarantee. For networks nothing is predicted, and the order is
+    that of the bounds' constants (Kwon et al. 2023, Table 1).
+
+    >>> import mainstem as ms
+    >>> problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=1000)
+    >>> advice = ms.advise(problem, stream, budget=0.01, horizon=500)
+    >>> advice.best.spec.name
+    'ofediq'
+    """
+    check.instance("advise", "problem", problem, Problem, "softmax(features=64, classes=10)")
+    check.instance("advise", "stream", stream, Stream, "digits(clients=100)")
+    horizon = check.integer("advise", "horizon", horizon, least=1, most=stream.steps)
+    budget = check.positive("advise", "budget", budget)
+    if budget > 1:
+        raise check.refuse("advise", "budget", "lie in (0, 1]", budget)
+    if problem.personal:
+        raise BadData("advise: problems with an own part are not ranked yet: see docs/advice.md")
+    pilot = look(problem, stream, horizon, seed=seed)
+    rows = []
+    for make, why in _candidates(problem, stream.clients, budget, horizon):
+        way = way_of(make(1.0), stream.clients, problem.size, horizon)
+        algorithm = make(_short(best_step(way, pilot, horizon)))
+        rows.append(_row(algorithm, way, pilot, horizon, why))
+    rows.sort(key=lambda row: (row.regret, _alpha(row, pilot, horizon)))
+    return Advice(rows, pilot)
+
+
+def _candidates(
+    problem: Problem, clients: int, budget: float, horizon: int
+) -> Iterator[tuple[Any, str]]:
+    """(step -> algorithm, why), each within the budget."""
+    planned = plan(budget=budget, parameters=problem.size)
+    period = math.ceil(1 / budget - 1e-9)
+    domain, bounded = problem.domain, problem.domain.support is not None
+    if not bounded:
+        if budget == 1:
+            yield algorithms.fedogd, "everybody speaks, at once and exactly"
+        yield (
+            lambda step: algorithms.ofediq(
+                step, rate=planned.rate, levels=planned.levels, blocks=planned.blocks
+            ),
+            f"planned for the budget: {100 * planned.rate:.3g} % of the clients speak at a step, "
+            f"in {planned.levels} levels",
+        )
+        if budget < 1:
+            yield (
+                lambda step: algorithms.ofedavg(step, rate=budget),
+                f"{100 * budget:.3g} % of the clients speak at a step, exactly",
+            )
+            yield (
+                lambda step: algorithms.ofediq(step, period=period),
+                f"everybody speaks every {period} steps",
+            )
+    if period <= horizon:
+        yield (
+            lambda step: algorithms.fedomd(
+                step, mirror=parts.euclidean(domain), sync=parts.every(period)
+            ),
+            f"clients step alone and average every {period} steps"
+            if period > 1
+            else "clients average at every step",
+        )
+    if bounded and budget < 1 and round(budget * clients) >= 1:
+        heard = max(1, int(budget * clients))
+        yield (
+            lambda step: algorithms.fedomd(
+                step, mirror=parts.euclidean(domain), participation=parts.exactly(heard)
+            ),
+            f"the models of {heard} clients are averaged at every step",
+        )
+    yield (
+        lambda step: algorithms.independent(step, mirror=parts.euclidean(domain)),
+        "nobody speaks",
+    )
+
+
+def _row(algorithm: Algorithm, way: Way, pilot: Pilot, horizon: int, why: str) -> Row:
+    step = algorithm.spec.arguments["step"]
+    syncs = 0 if way.kind == "alone" else horizon // way.gap
+    bits = algorithm.codec.bits(pilot.parameters, 32) * way.heard * syncs
+    share = bits / (32 * pilot.parameters * pilot.clients * horizon)
+    return Row(algorithm, predicted(step, way, pilot, horizon), bits, share, why)
+
+
+def _alpha(row: Row, pilot: Pilot, horizon: int) -> float:
+    """Where nothing is predicted: how noisy a move is, as in Kwon et al. 2023, Table 1."""
+    way = way_of(row.algorithm, pilot.clients, pilot.parameters, horizon)
+    return way.noise * (way.gap if way.kind == "models" else 1)
+
+
+def _short(step: float) -> float:
+    """Three digits are enough."""
+    return float(f"{step:.3g}")

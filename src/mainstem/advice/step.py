@@ -1,0 +1,148 @@
+r"""``step="auto"``: a constant step from what the first steps of a stream tell.
+
+A message of K clients, each heard with rate p and rounded with variance :math:`\sigma_q^2`, moves the
+model by a mean gradient plus noise of size :math:`c = (1 + \sigma_q^2) / (p K)` in single gradients
+(c = 1 where a client steps alone). Two things limit the step. It must be *stable*,
+
+.. math:: \eta \le 1 / \big(\tfrac23 (1 - c) \bar\beta + 2 c \beta_s\big),
+
+with :math:`\bar\beta` the smoothness of the mean loss and :math:`\beta_s` that of single losses: three
+quarters of the limit of gradient descent where there is no noise, and Kwon et al.'s Theorem 1 with
+averaging counted where there is nothing else. And it should *balance* the start against the noise in
+
+.. math:: \frac{|w_1 - w_*|^2}{2 \eta} + \eta T v + \frac{T \bar\beta}{2} \eta^2 \Big(
+          \frac{\tau - 1}{2} \sigma^2 + \frac{(\tau - 1)(2 \tau - 1)}{6} \zeta^2 \Big),
+
+v the mean square of the message's error at the best model, the last term what clients that step alone
+between syncs drift apart (for small steps). The theorems' own steps (`rules`) are safe in the worst
+case, and far smaller.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from mainstem import algorithms, check
+from mainstem.advice.pilot import Pilot, look
+from mainstem.base import Algorithm, Problem, Stream
+from mainstem.errors import MainstemError
+from mainstem.measure.geometry import gap
+from mainstem.theory import rounding_variance
+
+AUTO = "auto"
+
+
+class Way(NamedTuple):
+    """How an algorithm turns gradients into moves of the model."""
+
+    kind: str  # "gradients" at the broadcast, "models" after local steps, "sums", or "alone"
+    heard: float  # how many clients a merge hears, in the mean
+    rounding: float  # sigma_q^2
+    gap: int  # tau
+
+    @property
+    def noise(self) -> float:
+        """c: the variance of a move, in single gradients."""
+        if self.kind == "alone" or (self.kind == "models" and self.gap > 1):
+            return 1.0
+        each = (1 + self.rounding) * self.gap if self.kind == "gradients" else 1.0
+        return min(1.0, each / self.heard)
+
+
+def way_of(algorithm: Algorithm, clients: int, parameters: int, horizon: int) -> Way:
+    """From the parts that an algorithm declares."""
+    heard, codec = algorithm.participation.spec, algorithm.codec.spec
+    rounding = 0.0
+    if codec.name == "quantiser":
+        levels, blocks = codec.arguments["levels"], codec.arguments.get("blocks", 1)
+        rounding = rounding_variance(parameters, levels, blocks)
+    share = {
+        "bernoulli": lambda: clients * float(np.mean(heard.arguments["rate"])),
+        "exactly": lambda: float(heard.arguments["count"]),
+    }.get(heard.name, lambda: float(clients))()
+    kind = "models"
+    if algorithm.sync.spec.name == "never":
+        return Way("alone", 1.0, 0.0, 1)
+    if algorithm.spec.name in ("fedogd", "ofedavg", "ofediq"):
+        kind = "gradients"
+    elif algorithm.spec.name in ("fedres_sgd", "central"):
+        kind = "sums"
+    return Way(kind, share, rounding, gap(algorithm.sync, horizon))
+
+
+def stable(way: Way, pilot: Pilot, round_trip: int = 1) -> float:
+    """The largest step that is safe."""
+    mean, single, noise = pilot.mean_smoothness, pilot.sample_smoothness, way.noise
+    if way.kind == "sums":
+        bent = 2 / 3 * way.heard * mean + 2 * single
+    else:
+        bent = 2 / 3 * (1 - noise) * mean + 2 * noise * single
+    if way.kind == "gradients" and way.gap > 1:
+        bent = max(bent, single)  # the local steps in between must be stable too
+    return 1 / (max(bent, 1e-12) * round_trip)
+
+
+def predicted(step: float, way: Way, pilot: Pilot, horizon: int) -> float:
+    """Regret (mean over clients) after `horizon` steps, for small steps; never worse than staying."""
+    if pilot.distance is None:
+        return math.inf
+    tau = way.gap
+    error = pilot.variance if way.kind == "alone" else pilot.crowd
+    if way.kind == "gradients":
+        extra = (1 + way.rounding) / way.heard - 1 / pilot.clients
+        error = (error + extra * pilot.variance) * tau
+    elif way.kind == "models":
+        error += (1 / way.heard - 1 / pilot.clients) * pilot.variance
+    lone = (tau - 1) / 2 * pilot.noise + (tau - 1) * (2 * tau - 1) / 6 * pilot.spatial
+    apart = horizon * pilot.mean_smoothness / 2 * step**2 * lone
+    regret = pilot.distance**2 / (2 * step) + step * horizon * error + apart
+    return min(regret, horizon * pilot.at_stake)
+
+
+def best_step(way: Way, pilot: Pilot, horizon: int, round_trip: int = 1) -> float:
+    """The stable step at which the predicted regret is smallest."""
+    limit = stable(way, pilot, round_trip)
+    if pilot.distance is None or pilot.distance == 0 or way.kind == "sums":
+        return limit
+    free = pilot._replace(at_stake=math.inf)
+    around = math.log(limit) - 25, math.log(limit)
+    found = optimize.minimize_scalar(
+        lambda log_step: predicted(math.exp(log_step), way, free, horizon),
+        bounds=around,
+        method="bounded",
+    )
+    return float(math.exp(found.x)) if found.x < around[1] - 1e-3 else limit
+
+
+def settled(
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    *,
+    steps: int,
+    seed: int = 0,
+    round_trip: int = 1,
+) -> Algorithm:
+    """`algorithm` with a number for each step that was left to "auto"."""
+    asked = [name for name, value in algorithm.spec.arguments.items() if _is_auto(value)]
+    if not asked:
+        return algorithm
+    factory = getattr(algorithms, algorithm.spec.name, None)
+    if factory is None:
+        raise MainstemError(
+            'step="auto" is for the algorithms of mainstem: give yours a number (see ms.advise)'
+        )
+    mirror = algorithm.spec.arguments.get("mirror")
+    if mirror is not None and mirror.spec.name != "euclidean":
+        wanted = "be a number or a rule where the map is not euclidean: see rules.fedomd_convex"
+        raise check.refuse(algorithm.spec.name, "step", wanted, AUTO)
+    pilot = look(problem, stream, steps, seed=seed, domain=algorithm.domain)
+    way = way_of(algorithm, stream.clients, problem.size, steps)
+    chosen = best_step(way, pilot, steps, round_trip)
+    return factory(**(algorithm.spec.arguments | dict.fromkeys(asked, chosen)))
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO

@@ -1,0 +1,256 @@
+"""The constants that theorems ask for, measured on a prefix of a stream.
+
+Exact where a closed form exists (quadratic losses, linear models); otherwise means are estimated
+with an interval, and a supremum is given as "at least" what was seen, or "at most" what is proven.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check
+from mainstem.base import Form, flat
+from mainstem.errors import BadData
+from mainstem.measure.estimate import Estimate, at_least, at_most, exact, mean
+from mainstem.measure.geometry import steepest
+from mainstem.measure.prefix import BATCH, Prefix
+
+ROUNDS = 100  # of the power method, at most
+LOOKS = 1024  # samples whose second derivatives are looked at
+GROUPS = 20  # stretches of steps whose estimates are taken as independent
+
+
+# --- steepness ------------------------------------------------------------------------------------
+
+
+def lipschitz(prefix: Prefix, norm: str = "l2") -> Estimate:
+    """L: the largest gradient that a loss has on the domain, in the norm "l2" or "max".
+
+    "max" is the dual norm of the entropy map.
+    """
+    check.one_of("lipschitz", "norm", norm, ("l2", "max"))
+    problem, domain = prefix.problem, prefix.domain
+    if problem.form is not None:
+        forms: Form = prefix.each(problem.form)
+        if norm == "max":
+            if np.any(forms.matrix):
+                raise BadData("lipschitz: the max norm is for linear losses, such as experts")
+            return exact(np.max(np.abs(forms.vector)))
+        return steepest(forms.matrix, forms.vector, domain, rank_one=problem.linear is not None)
+    if norm == "l2" and problem.linear is not None and problem.linear.slope is not None:
+        largest = problem.linear.slope * float(np.sqrt(_squares(prefix).max()))
+        if domain.support is None:
+            return exact(largest if problem.curvature == 0 else np.inf)
+        if problem.curvature == 0:
+            return at_most(largest)
+    slopes = [row_gradients(prefix, at, norm).max() for at in _places(prefix)]
+    return at_least(max(slopes))
+
+
+def row_gradients(prefix: Prefix, at: np.ndarray, norm: str = "l2") -> np.ndarray:
+    """The norm of the gradient of each distinct sample at a model."""
+    vectors = flat(prefix.problem)
+
+    def of(seen: Any) -> Any:
+        slope = vectors.gradient(jnp.asarray(at), seen)
+        return jnp.max(jnp.abs(slope)) if norm == "max" else jnp.sqrt(jnp.sum(slope**2))
+
+    return np.asarray(prefix.each(of))
+
+
+def row_losses(prefix: Prefix, at: np.ndarray) -> np.ndarray:
+    """The loss of each distinct sample at a model."""
+    vectors = flat(prefix.problem)
+    return np.asarray(prefix.each(lambda seen: vectors.loss(jnp.asarray(at), seen)))
+
+
+def _squares(prefix: Prefix) -> np.ndarray:
+    """The squared norm of the features of each distinct sample."""
+    linear = prefix.problem.linear
+    assert linear is not None
+    return np.asarray(prefix.each(lambda seen: jnp.sum(linear.features(seen) ** 2)))
+
+
+def _places(prefix: Prefix) -> list[np.ndarray]:
+    """Models at which to look: the first, and where it can be found the best."""
+    return [prefix.start, prefix.best.params] if prefix.problem.convex else [prefix.start]
+
+
+# --- second derivatives ---------------------------------------------------------------------------
+
+
+def smoothness(prefix: Prefix) -> Estimate:
+    """beta: the largest second derivative that the loss of a single sample has anywhere."""
+    problem = prefix.problem
+    if problem.linear is not None:
+        return exact(problem.linear.bend * _squares(prefix).max() + problem.curvature)
+    if problem.form is not None:
+        return exact(np.max(_tops(prefix.each(problem.form).matrix)))
+    return at_least(max(_row_tops(prefix, at) for at in _places(prefix)))
+
+
+def curvature(prefix: Prefix) -> Estimate:
+    """c: the smallest second derivative of any single loss, as the problem declares it."""
+    problem = prefix.problem
+    if not problem.convex:
+        raise BadData("curvature: the problem is not convex")
+    if problem.form is None:
+        return exact(problem.curvature) if problem.curvature == 0 else at_least(problem.curvature)
+    matrices = prefix.each(problem.form).matrix
+    lowest = matrices if matrices.ndim == 1 else np.linalg.eigvalsh(matrices)[:, 0]
+    return exact(max(float(np.min(lowest)), problem.curvature))
+
+
+def mean_smoothness(prefix: Prefix) -> Estimate:
+    """The largest second derivative of the *mean* loss of these steps: what a crowd of clients feels."""
+    problem = prefix.problem
+    if problem.form is not None:
+        shares = prefix.rows[1]
+        return exact(_tops(_mean(shares, prefix.each(problem.form).matrix)))
+    return at_least(max(_top(_mean_product(prefix, at), prefix) for at in _places(prefix)))
+
+
+def mean_curvature(prefix: Prefix) -> Estimate:
+    """The smallest second derivative of the mean loss of these steps."""
+    problem = prefix.problem
+    if problem.form is None:
+        return curvature(prefix)
+    matrix = _mean(prefix.rows[1], prefix.each(problem.form).matrix)
+    return exact(matrix if np.ndim(matrix) == 0 else np.linalg.eigvalsh(matrix)[0])
+
+
+def sample_smoothness(prefix: Prefix) -> Estimate:
+    r"""How bent single losses are where the mean is bent: :math:`\lambda_{max}(E H^2) / \lambda_{max}(E H)`.
+
+    The step at which gradients of single samples stop being stable goes with this, not with the
+    mean: at the first model, from some of the samples.
+    """
+    at = prefix.start
+    twice = _top(_mean_product(prefix, at, twice=True), prefix)
+    once = _top(_mean_product(prefix, at), prefix)
+    return at_least(twice / once if once > 0 else 0.0)
+
+
+def _tops(matrices: Any) -> Any:
+    """The largest eigenvalue of each."""
+    matrices = np.asarray(matrices)
+    return matrices if matrices.ndim < 2 else np.linalg.eigvalsh(matrices)[..., -1]
+
+
+def _mean(shares: np.ndarray, parts: np.ndarray) -> Any:
+    return np.tensordot(shares, parts, axes=1)
+
+
+def _mean_product(prefix: Prefix, at: np.ndarray, twice: bool = False) -> Callable[[Any], Any]:
+    """v -> the mean of H v (or of H H v) over the samples, or some of them."""
+    vectors = flat(prefix.problem)
+    seen, shares = prefix.rows
+    some = np.linspace(0, len(shares) - 1, min(LOOKS, len(shares))).astype(int)
+    with jax.enable_x64(True):
+        params = jnp.asarray(at)
+        seen = jax.tree.map(lambda x: x[some], seen)
+        weights = jnp.asarray(shares[some] / shares[some].sum())
+
+    def product(one: Any, v: Any) -> Any:
+        return jax.jvp(lambda w: vectors.gradient(w, one), (params,), (v,))[1]
+
+    def of(v: Any) -> Any:
+        def single(pair: Any) -> Any:
+            moved = product(pair[0], v)
+            return pair[1] * (product(pair[0], moved) if twice else moved)
+
+        each = jax.lax.map(single, (seen, weights), batch_size=64)
+        return jnp.sum(each, axis=0)
+
+    return of
+
+
+def _top(product: Callable[[Any], Any], prefix: Prefix) -> float:
+    """The largest eigenvalue of a symmetric map, by the power method."""
+    with jax.enable_x64(True):
+        compiled = jax.jit(product)
+        v = np.random.default_rng(0).normal(size=prefix.problem.size)
+        found = 0.0
+        for _ in range(ROUNDS):
+            v = v / np.linalg.norm(v)
+            moved = np.asarray(compiled(v))
+            before, found = found, float(v @ moved)
+            v = moved
+            if not np.any(v) or abs(found - before) <= 1e-4 * abs(found):
+                break
+    return abs(found)
+
+
+def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
+    """The largest second derivative among some single samples, by the power method."""
+    vectors = flat(prefix.problem)
+    seen, shares = prefix.rows
+    some = np.linspace(0, len(shares) - 1, min(BATCH, len(shares))).astype(int)
+
+    def of(one: Any) -> Any:
+        def again(v: Any, _: Any) -> Any:
+            moved = jax.jvp(lambda w: vectors.gradient(w, one), (params,), (v,))[1]
+            size = jnp.sqrt(jnp.sum(moved**2))
+            return moved / jnp.where(size > 0, size, 1), size
+
+        v = jnp.ones(len(at)) / np.sqrt(len(at))
+        return jax.lax.scan(again, v, None, length=20)[1][-1]
+
+    with jax.enable_x64(True):
+        params = jnp.asarray(at)
+        chosen = jax.tree.map(lambda x: x[some], seen)
+        tops = jax.jit(lambda seen: jax.lax.map(of, seen, batch_size=16))(chosen)
+        return float(jnp.max(tops))
+
+
+# --- where the best model is, and what gradients are there ----------------------------------------
+
+
+def distance(prefix: Prefix) -> Estimate:
+    """|w_1 - w*|, w* the best fixed model of these steps (in a ball, where there is none)."""
+    found = float(np.linalg.norm(prefix.best.params - prefix.start))
+    return exact(found) if prefix.problem.convex else at_least(found)
+
+
+def variance(prefix: Prefix) -> Estimate:
+    """sigma_diff^2 of Kwon et al. 2023, Definition 1: the mean squared gradient at the best model."""
+    squares = row_gradients(prefix, prefix.best.params) ** 2
+    found = float(prefix.rows[1] @ squares)
+    return exact(found) if prefix.problem.convex else at_least(found)
+
+
+class Spread(NamedTuple):
+    """How gradients at one model differ from sample to sample, client to client, step to step."""
+
+    noise: Estimate  # sigma^2 of Sahu et al. 2026, (8): around each client's own mean
+    spatial: Estimate  # zeta^2, (4), at this model: of the clients' means around the common one
+    crowd: Estimate  # the mean over steps of |mean over clients|^2
+
+
+def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
+    """Measured at the model `at` (the best if left out), each with an interval.
+
+    Holds where each client's distribution stays the same in the prefix; a drift counts as noise.
+    The steps are cut into stretches, and each stretch gives an unbiased estimate.
+    """
+    vectors, clients = flat(prefix.problem), prefix.stream.clients
+    w = prefix.best.params if at is None else np.asarray(at, np.float64)
+    length = max(2, prefix.steps // GROUPS)
+    if prefix.steps < 2 * length:
+        raise BadData("spread: wants at least 4 steps")
+
+    def of(seen: Any, here: Any) -> Any:
+        slopes = jax.vmap(lambda one: vectors.gradient(jnp.asarray(w), one))(seen)
+        return slopes, jnp.sum(slopes**2), jnp.sum(jnp.mean(slopes, axis=0) ** 2)
+
+    def then(sums: Any) -> Any:
+        slopes, squares, crowd = sums
+        own = slopes / length
+        around = (squares - length * jnp.sum(own**2)) / (clients * (length - 1))
+        apart = jnp.sum((own - jnp.mean(own, axis=0)) ** 2) / clients
+        return around, apart - (1 - 1 / clients) * around / length, crowd / length
+
+    return Spread(*(mean(values) for values in prefix.by_stretch(of, length, then)))

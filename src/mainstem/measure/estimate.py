@@ -1,0 +1,61 @@
+"""A measured number, and how sure it is."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+EXACT, LEAST, MOST, INTERVAL = "exact", "at least", "at most", "95 % interval"
+
+
+class Estimate(NamedTuple):
+    """A number between `low` and `high`; `how` says what that means.
+
+    >>> print(exact(2.0), "|", at_least(3.0), "|", at_most(4.0))
+    2 (exact) | at least 3 | at most 4
+    """
+
+    value: float
+    low: float
+    high: float
+    how: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.how == EXACT:
+            return f"{self.value:.6g} (exact)"
+        if self.how in (LEAST, MOST):
+            return f"{self.how} {self.value:.6g}"
+        return f"{self.value:.6g} in [{self.low:.6g}, {self.high:.6g}] ({self.how})"
+
+
+def exact(value: Any) -> Estimate:
+    """From a closed form."""
+    return Estimate(float(value), float(value), float(value), EXACT)
+
+
+def at_least(value: Any) -> Estimate:
+    """The largest that was seen of a supremum."""
+    return Estimate(float(value), float(value), np.inf, LEAST)
+
+
+def at_most(value: Any) -> Estimate:
+    """A supremum that is not larger than this."""
+    return Estimate(float(value), 0.0, float(value), MOST)
+
+
+def mean(values: Any) -> Estimate:
+    """The mean of independent values, with Student's interval at 95 %.
+
+    >>> print(mean([1.0, 2.0, 3.0]))
+    2 in [-0.484138, 4.48414] (95 % interval)
+    """
+    sample = np.ravel(np.asarray(values, np.float64))
+    middle = float(sample.mean())
+    if len(sample) < 2:
+        return Estimate(middle, -np.inf, np.inf, INTERVAL)
+    error = sample.std(ddof=1) / np.sqrt(len(sample))
+    reach = float(stats.t.ppf(0.975, len(sample) - 1) * error)
+    return Estimate(middle, middle - reach, middle + reach, INTERVAL)

@@ -1,0 +1,97 @@
+"""Of domains and syncs: how far, how steep at most, how long apart."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mainstem import check
+from mainstem.base import Domain, Mirror, Sync
+from mainstem.measure.estimate import Estimate, at_most, exact
+
+CORNERS = 12  # dimensions of a box of which all corners are tried
+
+
+def gap(sync: Sync, steps: int) -> int:
+    """tau of Mitra et al. 2021: the most steps that pass from one sync (or the start) to the next.
+
+    >>> from mainstem.parts import after_steps, every
+    >>> gap(every(5), 12), gap(after_steps([1, 4, 11]), 12), gap(every(5), 3)
+    (5, 7, 3)
+    """
+    check.instance("gap", "sync", sync, Sync, "every(5)")
+    steps = check.integer("gap", "steps", steps, least=1)
+    times = np.flatnonzero(sync.after(np.arange(1, steps + 1))) + 1
+    return int(np.max(np.diff([0, *times[times < steps], steps])))
+
+
+def divergence(mirror: Mirror, start: Any) -> Estimate:
+    """D^2 of Mitra et al. 2021: the largest Bregman divergence from `start` to a point of the domain.
+
+    >>> from mainstem.parts import box, entropy, euclidean
+    >>> print(divergence(euclidean(box(-3, 3)), [0.0]))
+    4.5 (exact)
+    >>> print(divergence(entropy(), [0.25] * 4))
+    1.38629 (exact)
+    """
+    domain, x = mirror.domain, np.asarray(start, np.float64)
+    if domain.support is None or mirror.spec.name == "p_norm":
+        wanted = "be euclidean or entropy, on a bounded domain"
+        raise check.refuse("divergence", "mirror", wanted, mirror)
+    if mirror.spec.name == "entropy":
+        if domain.bounds is None:
+            return exact(-np.log(x.min()))
+        ends = np.array(domain.bounds)[:, None]
+        return exact(np.sum(np.max(ends * np.log(ends / x) - ends + x, axis=0)))
+    return exact(_farthest(domain, x) ** 2 / 2)
+
+
+def _farthest(domain: Domain, x: np.ndarray) -> float:
+    """The largest distance from x to a point of the domain."""
+    if domain.bounds is not None:
+        low, high = domain.bounds
+        return float(np.linalg.norm(np.maximum(np.abs(x - low), np.abs(x - high))))
+    if domain.spec.name == "l2_ball":
+        return float(domain.spec.arguments["radius"] + np.linalg.norm(x))
+    corners = _corners(domain, len(x))
+    return float(np.max(np.linalg.norm(corners - x, axis=1)))
+
+
+def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> Estimate:
+    """The largest |A w - b| over quadratic losses [n] and points w of the domain (or at a corner).
+
+    `rank_one`: each b is an eigenvector of its A for the largest eigenvalue.
+    """
+    matrices, vectors = np.asarray(matrices, np.float64), np.asarray(vectors, np.float64)
+    size = vectors.shape[-1]
+    scalar = matrices.ndim == 1
+    if domain.support is None:
+        flat = not np.any(matrices)
+        return exact(np.max(np.linalg.norm(vectors, axis=1)) if flat else np.inf)
+    if scalar and domain.bounds is not None:
+        low, high = (matrices[:, None] * end - vectors for end in domain.bounds)
+        return exact(np.max(np.linalg.norm(np.maximum(np.abs(low), np.abs(high)), axis=1)))
+    top = np.abs(matrices) if scalar else np.linalg.eigvalsh(matrices)[:, -1]
+    lengths = np.linalg.norm(vectors, axis=1)
+    if domain.spec.name == "l2_ball":
+        found = np.max(top * domain.spec.arguments["radius"] + lengths)
+        return exact(found) if scalar or rank_one else at_most(found)
+    if domain.bounds is not None and size > CORNERS:
+        far = np.sqrt(size) * max(abs(end) for end in domain.bounds)
+        return at_most(np.max(top * far + lengths))
+    corners = _corners(domain, size)  # a convex function is largest at one of them
+    moved = (
+        matrices[:, None, None] * corners if scalar else np.einsum("nij,cj->nci", matrices, corners)
+    )
+    return exact(np.max(np.linalg.norm(moved - vectors[:, None], axis=2)))
+
+
+def _corners(domain: Domain, size: int) -> np.ndarray:
+    if domain.bounds is not None:
+        return np.array(list(itertools.product(domain.bounds, repeat=size)), float)
+    if domain.spec.name == "simplex":
+        return np.eye(size)
+    if domain.spec.name == "l1_ball":
+        radius = domain.spec.arguments["radius"]
+        return np.concatenate([radius * np.eye(size), -radius * np.eye(size)])
+    raise check.refuse("measure", "domain", "be a box, a ball or the simplex", domain.name)

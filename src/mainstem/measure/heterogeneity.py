@@ -1,0 +1,91 @@
+"""Where a stream knows its distributions: sigma_t^2, zeta_t^2 and K_t^2 of Sahu et al. 2026, exactly."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem.base import Form
+from mainstem.errors import BadData
+from mainstem.measure.hindsight import Question, best_fixed, feasible
+from mainstem.measure.prefix import Prefix
+from mainstem.measure.quadratic_solver import minimise_quadratic
+
+
+class Heterogeneity(NamedTuple):
+    """For each step: how noisy, how different the clients, how far from the best fixed model."""
+
+    noise: np.ndarray  # sigma_t^2, (8); NaN where it depends on the model
+    spatial: np.ndarray  # zeta_t^2, (4)
+    temporal: np.ndarray  # K_t^2, (5)
+    minimisers: np.ndarray  # x_t*, [steps, D]
+    best: np.ndarray  # x*, the best fixed model of the expected losses
+
+
+def heterogeneity(prefix: Prefix) -> Heterogeneity:
+    """From the expected losses, which must have the same second derivatives at all clients.
+
+    (Where they differ, zeta_t^2 is a maximum over the domain and depends on it.)
+    """
+    stream, problem = prefix.stream, prefix.problem
+    if stream.expected is None:
+        raise BadData("heterogeneity: the stream does not know its expected losses: see spread")
+    expected, ks = stream.expected, np.arange(stream.clients)
+    with jax.enable_x64(True):
+        by_client = jax.vmap(expected, in_axes=(None, 0))
+        by_step = jax.jit(jax.vmap(by_client, in_axes=(0, None)))
+        forms = by_step(jnp.arange(1, prefix.steps + 1), jnp.asarray(ks))
+    forms = Form(*(np.asarray(part) for part in forms))
+    if np.max(np.abs(forms.matrix - forms.matrix[:, :1])) > 1e-12 * np.max(np.abs(forms.matrix)):
+        raise BadData("heterogeneity: wants second derivatives that are the same at all clients")
+    means = Form(*(part.mean(axis=1) for part in forms))
+    spatial = np.mean(np.sum((forms.vector - means.vector[:, None]) ** 2, axis=2), axis=1)
+    question = Question(
+        problem, stream, prefix.domain, 0, "float64", prefix.radius, prefix.start, expected=True
+    )
+    best = best_fixed(question, [prefix.steps]).params
+    minimisers, lowest = minima(means, prefix)
+    with jax.enable_x64(True):
+        here = np.asarray(jax.vmap(lambda *form: Form(*form).value(jnp.asarray(best)))(*means))
+    return Heterogeneity(_noise(forms), spatial, here - lowest, minimisers, best)
+
+
+def _noise(forms: Form) -> np.ndarray:
+    """For |x - a|^2 c / 2 the noise of the gradient is c^2 Var(a) = 2 c times the least expected loss."""
+    if forms.matrix.ndim > 2:  # a matrix: features are random too, and the noise grows with |x|
+        return np.full(len(forms.matrix), np.nan)
+    least = forms.constant - np.sum(forms.vector**2, axis=2) / (2 * forms.matrix)
+    return np.asarray(np.mean(2 * forms.matrix * least, axis=1))
+
+
+def minima(forms: Form, prefix: Prefix) -> tuple[np.ndarray, np.ndarray]:
+    """The minimiser in the domain of each of several quadratic losses, and its value."""
+    domain = feasible(prefix.domain)
+    found = [
+        minimise_quadratic(matrix, vector, float(constant), domain, radius=prefix.radius)
+        for matrix, vector, constant in zip(*forms, strict=True)
+    ]
+    return np.stack([each.params for each in found]), np.array([each.value for each in found])
+
+
+def path_length(prefix: Prefix, expected: bool = False) -> float:
+    """How far the best model of a single step moves: the sum of |x*_{t+1} - x*_t|.
+
+    x*_t is the best for the mean loss of all clients at step t, or for its expectation.
+    """
+    points = heterogeneity(prefix).minimisers if expected else step_minima(prefix)[0]
+    return float(np.sum(np.linalg.norm(np.diff(points, axis=0), axis=1)))
+
+
+def step_minima(prefix: Prefix) -> tuple[np.ndarray, np.ndarray]:
+    """For each step, the best model for the mean loss of all clients, and that loss."""
+    form = prefix.problem.form
+    if form is None:
+        raise BadData("path_length: wants quadratic losses, whose minimisers are known")
+
+    def of(seen: Any, here: Any) -> Form:
+        forms = jax.vmap(Form.times)(jax.vmap(form)(seen), here)
+        return Form(*(jnp.mean(part, axis=0) for part in forms))
+
+    return minima(prefix.by_step(of), prefix)

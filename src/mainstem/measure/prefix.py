@@ -1,0 +1,122 @@
+"""The first steps of a stream, held still to be looked at: what the constants are measured on."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import check, random
+from mainstem.base import At, Domain, Problem, Sample, Stream, cast, flat
+from mainstem.errors import BadData
+from mainstem.measure.hindsight import Hindsight, Question, best_fixed, seen_by, weighted
+
+BATCH = 256  # samples whose gradients are held at once
+
+
+class Prefix:
+    """The samples of the first `steps` steps of a run with this `seed`, in float64.
+
+    `domain` is where models and the best fixed one are sought (the problem's if left out); `radius`
+    is the ball for problems that have no minimiser.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        stream: Stream,
+        steps: int,
+        *,
+        seed: int = 0,
+        domain: Domain | None = None,
+        radius: float = 10.0,
+    ):
+        check.instance("prefix", "problem", problem, Problem, "linear(features=5)")
+        check.instance("prefix", "stream", stream, Stream, "digits(clients=100)")
+        if problem.news is not None:
+            raise BadData("prefix: what is seen depends on what was decided: measure a run instead")
+        most = stream.steps
+        self.steps = check.integer("prefix", "steps", steps, least=1, most=most)
+        self.problem, self.stream = problem, stream
+        self.seed = check.integer("prefix", "seed", seed, least=0)
+        self.domain = problem.domain if domain is None else domain
+        self.radius = check.positive("prefix", "radius", radius)
+
+    @functools.cached_property
+    def start(self) -> np.ndarray:
+        """The first model, as a vector."""
+        with jax.enable_x64(True):
+            key = random.fold(random.root(self.seed), random.INIT)
+            first = flat(self.problem).init(key)
+            return np.asarray(self.domain.project(first), np.float64)
+
+    @functools.cached_property
+    def _question(self) -> Question:
+        return Question(
+            self.problem, self.stream, self.domain, self.seed, "float64", self.radius, self.start
+        )
+
+    @functools.cached_property
+    def best(self) -> Hindsight:
+        """The best fixed model for these steps."""
+        return best_fixed(self._question, [self.steps])
+
+    @functools.cached_property
+    def rows(self) -> tuple[Any, np.ndarray]:
+        """What was seen, each distinct sample once, and the share of each."""
+        rows, (shares,) = weighted(self._question, [self.steps])
+        with jax.enable_x64(True):
+            vectors = flat(self.problem)
+            at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+
+            def seen(sample: Sample) -> Any:
+                return vectors.one(vectors.init(at.key), sample, at)[0]
+
+            rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
+            return jax.jit(jax.vmap(seen))(rows), shares
+
+    def each(self, of: Callable[[Any], Any]) -> Any:
+        """`of` every distinct sample that was seen, a few hundred at a time."""
+        with jax.enable_x64(True):
+            mapped = jax.jit(lambda seen: jax.lax.map(of, seen, batch_size=BATCH))
+            return jax.tree.map(np.asarray, mapped(self.rows[0]))
+
+    def by_step(self, of: Callable[[Any, Any], Any]) -> Any:
+        """`of(what the clients saw at a step, 1 for each that saw anything)`, for each step."""
+        return self.by_stretch(of, 1, lambda sums: sums)
+
+    def by_stretch(
+        self, of: Callable[[Any, Any], Any], length: int, then: Callable[[Any], Any]
+    ) -> Any:
+        """`of` summed over stretches of `length` steps, and what `then` makes of each sum.
+
+        Steps that do not fill a stretch are left out.
+        """
+        stream, vectors, count = self.stream, flat(self.problem), self.steps // length
+        key, ks = random.root(self.seed), np.arange(stream.clients)
+
+        def one(known: Any, pieces: Any, t: Any) -> Any:
+            return of(*seen_by(vectors, stream.samples, key, known, pieces, t, jnp.asarray(ks)))
+
+        def stretch(known: Any, pieces: Any, steps: Any) -> Any:
+            first = one(known, jax.tree.map(lambda x: x[0], pieces), steps[0])
+            rest = jax.tree.map(lambda x: x[1:], (pieces, steps))
+
+            def add(total: Any, step: Any) -> Any:
+                return jax.tree.map(jnp.add, total, one(known, *step)), None
+
+            return then(jax.lax.scan(add, first, rest)[0])
+
+        def cut(x: Any) -> Any:
+            return np.asarray(x)[: count * length].reshape(count, length, *np.shape(x)[1:])
+
+        with jax.enable_x64(True):
+            known = cast(stream.known(self.seed), "float64")
+            steps = np.arange(1, count * length + 1)
+            pieces = cast(stream.chunk(self.seed, 1, count * length), "float64")
+            mapped = jax.jit(
+                lambda known, parts: jax.lax.map(lambda part: stretch(known, *part), parts)
+            )
+            return jax.tree.map(np.asarray, mapped(known, jax.tree.map(cut, (pieces, steps))))
