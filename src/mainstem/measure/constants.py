@@ -4,7 +4,8 @@ Exact where a closed form exists (quadratic losses, linear models); otherwise me
 with an interval, and a supremum is given as "at least" what was seen, or "at most" what is proven.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, flat
+from mainstem.base import Form, Linear, Problem, flat
 from mainstem.errors import BadData
 from mainstem.measure.estimate import Estimate, at_least, at_most, exact, mean
 from mainstem.measure.geometry import steepest
@@ -41,7 +42,7 @@ def lipschitz(prefix: Prefix, norm: str = "l2") -> Estimate:
             return exact(np.max(np.abs(forms.vector)))
         return steepest(forms.matrix, forms.vector, domain, rank_one=problem.linear is not None)
     if norm == "l2" and problem.linear is not None and problem.linear.slope is not None:
-        largest = problem.linear.slope * float(np.sqrt(_squares(prefix).max()))
+        largest = problem.linear.slope * float(np.sqrt(row_squares(prefix).max()))
         if domain.support is None:
             return exact(largest if problem.curvature == 0 else np.inf)
         if problem.curvature == 0:
@@ -52,26 +53,40 @@ def lipschitz(prefix: Prefix, norm: str = "l2") -> Estimate:
 
 def row_gradients(prefix: Prefix, at: np.ndarray, norm: str = "l2") -> np.ndarray:
     """The norm of the gradient of each distinct sample at a model."""
-    vectors = flat(prefix.problem)
-
-    def of(seen: Any) -> Any:
-        slope = vectors.gradient(jnp.asarray(at), seen)
-        return jnp.max(jnp.abs(slope)) if norm == "max" else jnp.sqrt(jnp.sum(slope**2))
-
-    return np.asarray(prefix.each(of))
+    return np.asarray(prefix.each(_gradient_norm(prefix.problem, norm), at))
 
 
 def row_losses(prefix: Prefix, at: np.ndarray) -> np.ndarray:
     """The loss of each distinct sample at a model."""
-    vectors = flat(prefix.problem)
-    return np.asarray(prefix.each(lambda seen: vectors.loss(jnp.asarray(at), seen)))
+    return np.asarray(prefix.each(_loss(prefix.problem), at))
 
 
-def _squares(prefix: Prefix) -> np.ndarray:
+@functools.lru_cache(maxsize=16)
+def _gradient_norm(problem: Problem, norm: str) -> Callable[[Any, Any], Any]:
+    vectors = flat(problem)
+
+    def of(seen: Any, at: Any) -> Any:
+        slope = vectors.gradient(at, seen)
+        return jnp.max(jnp.abs(slope)) if norm == "max" else jnp.sqrt(jnp.sum(slope**2))
+
+    return of
+
+
+@functools.lru_cache(maxsize=16)
+def _loss(problem: Problem) -> Callable[[Any, Any], Any]:
+    vectors = flat(problem)
+    return lambda seen, at: vectors.loss(at, seen)
+
+
+def row_squares(prefix: Prefix) -> np.ndarray:
     """The squared norm of the features of each distinct sample."""
-    linear = prefix.problem.linear
-    assert linear is not None
-    return np.asarray(prefix.each(lambda seen: jnp.sum(linear.features(seen) ** 2)))
+    assert prefix.problem.linear is not None
+    return np.asarray(prefix.each(_square(prefix.problem.linear)))
+
+
+@functools.lru_cache(maxsize=16)
+def _square(linear: Linear) -> Callable[[Any], Any]:
+    return lambda seen: jnp.sum(linear.features(seen) ** 2)
 
 
 def _places(prefix: Prefix) -> list[np.ndarray]:
@@ -86,7 +101,7 @@ def smoothness(prefix: Prefix) -> Estimate:
     """beta: the largest second derivative that the loss of a single sample has anywhere."""
     problem = prefix.problem
     if problem.linear is not None:
-        return exact(problem.linear.bend * _squares(prefix).max() + problem.curvature)
+        return exact(problem.linear.bend * row_squares(prefix).max() + problem.curvature)
     if problem.form is not None:
         return exact(np.max(_tops(prefix.each(problem.form).matrix)))
     return at_least(max(_row_tops(prefix, at) for at in _places(prefix)))
@@ -217,9 +232,14 @@ def distance(prefix: Prefix) -> Estimate:
 
 def variance(prefix: Prefix) -> Estimate:
     """sigma_diff^2 of Kwon et al. 2023, Definition 1: the mean squared gradient at the best model."""
-    squares = row_gradients(prefix, prefix.best.params) ** 2
-    found = float(prefix.rows[1] @ squares)
+    found = float(variances(prefix, [prefix.steps])[0])
     return exact(found) if prefix.problem.convex else at_least(found)
+
+
+def variances(prefix: Prefix, prefixes: Iterable[Any]) -> np.ndarray:
+    """sigma_diff^2 for some of these steps, each at the best model for them."""
+    pairs = zip(prefix.shares(prefixes), prefix.bests(prefixes).points, strict=True)
+    return np.array([share @ row_gradients(prefix, best) ** 2 for share, best in pairs])
 
 
 class Spread(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from mainstem.base import Form
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Question, best_fixed, feasible
+from mainstem.measure.hindsight import feasible
 from mainstem.measure.prefix import Prefix
 from mainstem.measure.quadratic_solver import minimise_quadratic
 
@@ -21,6 +21,20 @@ class Heterogeneity(NamedTuple):
     temporal: np.ndarray  # K_t^2, (5)
     minimisers: np.ndarray  # x_t*, [steps, D]
     best: np.ndarray  # x*, the best fixed model of the expected losses
+    losses: Form  # the mean over clients at each step
+    lowest: np.ndarray  # of each
+
+    @property
+    def smoothness(self) -> float:
+        """L, the largest second derivative of an expected loss."""
+        matrix = self.losses.matrix
+        return float(np.max(matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)))
+
+    def against(self, best: np.ndarray) -> np.ndarray:
+        """K_t^2 for another fixed model than the best of all these steps."""
+        with jax.enable_x64(True):
+            here = jax.vmap(lambda *form: Form(*form).value(jnp.asarray(best)))(*self.losses)
+            return np.asarray(here) - self.lowest
 
 
 def heterogeneity(prefix: Prefix) -> Heterogeneity:
@@ -28,7 +42,7 @@ def heterogeneity(prefix: Prefix) -> Heterogeneity:
 
     (Where they differ, zeta_t^2 is a maximum over the domain and depends on it.)
     """
-    stream, problem = prefix.stream, prefix.problem
+    stream = prefix.stream
     if stream.expected is None:
         raise BadData("heterogeneity: the stream does not know its expected losses: see spread")
     expected, ks = stream.expected, np.arange(stream.clients)
@@ -41,14 +55,10 @@ def heterogeneity(prefix: Prefix) -> Heterogeneity:
         raise BadData("heterogeneity: wants second derivatives that are the same at all clients")
     means = Form(*(part.mean(axis=1) for part in forms))
     spatial = np.mean(np.sum((forms.vector - means.vector[:, None]) ** 2, axis=2), axis=1)
-    question = Question(
-        problem, stream, prefix.domain, 0, "float64", prefix.radius, prefix.start, expected=True
-    )
-    best = best_fixed(question, [prefix.steps]).params
+    best = prefix.bests([prefix.steps], expected=True).params
     minimisers, lowest = minima(means, prefix)
-    with jax.enable_x64(True):
-        here = np.asarray(jax.vmap(lambda *form: Form(*form).value(jnp.asarray(best)))(*means))
-    return Heterogeneity(_noise(forms), spatial, here - lowest, minimisers, best)
+    found = Heterogeneity(_noise(forms), spatial, lowest, minimisers, best, means, lowest)
+    return found._replace(temporal=found.against(best))
 
 
 def _noise(forms: Form) -> np.ndarray:

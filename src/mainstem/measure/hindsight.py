@@ -47,8 +47,13 @@ class Hindsight(NamedTuple):
 
     values: np.ndarray  # the smallest sum of losses for each prefix
     gaps: np.ndarray  # each is at most this far above the true minimum
-    params: np.ndarray  # the best model for the last prefix
+    points: np.ndarray  # the best model for each prefix
     statement: str
+
+    @property
+    def params(self) -> np.ndarray:
+        """The best model for the last prefix."""
+        return self.points[-1]
 
 
 class Question(NamedTuple):
@@ -160,18 +165,16 @@ def _isotropic(
         if domain.support is None:
             raise BadData("regret: linear losses have no best model on an unbounded domain")
         values = constants - np.array([domain.support(vector) for vector in vectors])
-        params = np.zeros_like(vectors[-1])
-        params[np.argmax(vectors[-1])] = 1.0
+        points = np.eye(vectors.shape[1])[np.argmax(vectors, axis=1)]
     else:
         with jax.enable_x64(True):
             points = np.asarray(jax.vmap(domain.project)(jnp.asarray(vectors / scale[:, None])))
         values = (
             0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
         )
-        params = points[-1]
     gaps = 1e-12 * np.maximum(1, np.abs(constants))
     where = "over everything" if domain.support is None else f"in the {domain.name}"
-    return Hindsight(values, gaps, params, f"best {where} (closed form)")
+    return Hindsight(values, gaps, points, f"best {where} (closed form)")
 
 
 # --- any loss, by the rows that came --------------------------------------------------------------
@@ -304,4 +307,4 @@ def feasible(domain: Domain) -> Feasible:
 def solved(solutions: list[Solution]) -> Hindsight:
     last = solutions[-1]
     values, gaps = (np.array([getattr(s, name) for s in solutions]) for name in ("value", "gap"))
-    return Hindsight(values, gaps, last.params, last.statement)
+    return Hindsight(values, gaps, np.stack([s.params for s in solutions]), last.statement)

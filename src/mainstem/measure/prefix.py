@@ -1,7 +1,7 @@
 """The first steps of a stream, held still to be looked at: what the constants are measured on."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -61,7 +61,16 @@ class Prefix:
     @functools.cached_property
     def best(self) -> Hindsight:
         """The best fixed model for these steps."""
-        return best_fixed(self._question, [self.steps])
+        return self.bests([self.steps])
+
+    def bests(self, prefixes: Iterable[Any], expected: bool = False) -> Hindsight:
+        """The best fixed models for some of these steps, or for their expected losses."""
+        question = self._question._replace(expected=expected)
+        return best_fixed(question, [int(t) for t in prefixes])
+
+    def shares(self, prefixes: Iterable[Any]) -> list[np.ndarray]:
+        """For each prefix, the share of each distinct sample."""
+        return weighted(self._question, [int(t) for t in [*prefixes, self.steps]])[1][:-1]
 
     @functools.cached_property
     def rows(self) -> tuple[Any, np.ndarray]:
@@ -77,11 +86,10 @@ class Prefix:
             rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
             return jax.jit(jax.vmap(seen))(rows), shares
 
-    def each(self, of: Callable[[Any], Any]) -> Any:
-        """`of` every distinct sample that was seen, a few hundred at a time."""
+    def each(self, of: Callable[..., Any], *given: Any) -> Any:
+        """`of(sample, *given)` for every distinct sample that was seen, a few hundred at a time."""
         with jax.enable_x64(True):
-            mapped = jax.jit(lambda seen: jax.lax.map(of, seen, batch_size=BATCH))
-            return jax.tree.map(np.asarray, mapped(self.rows[0]))
+            return jax.tree.map(np.asarray, _mapped(of)(self.rows[0], *given))
 
     def by_step(self, of: Callable[[Any, Any], Any]) -> Any:
         """`of(what the clients saw at a step, 1 for each that saw anything)`, for each step."""
@@ -120,3 +128,13 @@ class Prefix:
                 lambda known, parts: jax.lax.map(lambda part: stretch(known, *part), parts)
             )
             return jax.tree.map(np.asarray, mapped(known, jax.tree.map(cut, (pieces, steps))))
+
+
+@functools.lru_cache(maxsize=32)
+def _mapped(of: Callable[..., Any]) -> Any:
+    """Kept compiled."""
+
+    def all_of(seen: Any, *given: Any) -> Any:
+        return jax.lax.map(lambda one: of(one, *given), seen, batch_size=BATCH)
+
+    return jax.jit(all_of)

@@ -35,25 +35,28 @@ def curves(
     named: Mapping[str, np.ndarray],
     label: str,
     *,
-    steps: np.ndarray | None = None,
-    bounds: Mapping[str, np.ndarray] | None = None,
+    steps: np.ndarray | Mapping[str, np.ndarray] | None = None,
+    bounds: Mapping[str, tuple[str, np.ndarray]] | None = None,
     log: str = "",
 ) -> Any:
     """One line for each name from values [seeds, steps]; a band of two standard errors over seeds.
 
-    `bounds` are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y", "xy").
+    `steps` says where the values are (for each), if not at every step; `bounds` (a title and values for
+    each) are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y", "xy").
     """
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     for (name, values), colour in zip(named.items(), _cycle(len(named)), strict=True):
         t = np.arange(1, values.shape[1] + 1) if steps is None else steps
+        t = t[name] if isinstance(t, Mapping) else t
         mean = values.mean(axis=0)
         axes.plot(t, mean, label=name, color=colour, linewidth=1.6)
         if values.shape[0] > 1:
             error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
             axes.fill_between(t, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
         if bounds and name in bounds:
-            axes.plot(t, bounds[name], linestyle="--", color=colour, linewidth=1.0)
+            title, most = bounds[name]
+            axes.plot(t, most, linestyle="--", color=colour, linewidth=1.0, label=title)
     axes.set_xlabel("step t")
     axes.set_ylabel(LABELS.get(label, label))
     axes.set_xscale("log" if "x" in log else "linear")

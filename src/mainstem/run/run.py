@@ -14,8 +14,10 @@ from mainstem.measure.exam import examined
 from mainstem.measure.policy import Value, value_of
 from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
+from mainstem.run import bounds
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
+from mainstem.theory import Bound, Rate
 
 
 class Summary(NamedTuple):
@@ -261,8 +263,23 @@ class Run:
         """The trace as a data frame, a row for each step and seed."""
         return traces.table(dict(self.trace), 1, self.summary.seeds).to_pandas()
 
-    def plot(self, curve: str = "loss") -> Any:
-        """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds."""
+    def bound(self, at: Sequence[int] | None = None) -> Bound | Rate:
+        """What the algorithm's theorem says of this run, with the constants measured on its stream.
+
+        In the paper's units, for the prefixes `at` (the whole run if left out). A theorem given
+        only up to a constant comes as a `Rate`, its constant fitted to the run. Refused where an
+        assumption fails, with the condition.
+        """
+        return bounds.beside(self, [self.summary.steps] if at is None else at).bound
+
+    def plot(self, curve: str = "loss", bound: bool = False) -> Any:
+        """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds.
+
+        With `bound` the curve is what the algorithm's theorem speaks of, in the paper's units, and
+        the theorem's bound is dashed beside it.
+        """
+        if bound:
+            return _overlaid({self.name: bounds.beside(self)})
         return figures.curves({self.name: np.atleast_2d(self._curve(curve))}, curve)
 
     def _curve(self, name: str) -> np.ndarray:
@@ -305,8 +322,32 @@ def _rebuilt(spec: dict[str, Any]) -> Any:
     return algorithm, problem, lambda: attempt(streams, spec["stream"]), domain
 
 
-def compare(runs: Sequence[Run], curve: str | None = None) -> Any:
-    """One figure and one table of several runs: (figure, rows)."""
+def _overlaid(found: Mapping[str, bounds.Beside]) -> Any:
+    """Measured curves, each with its bound dashed."""
+    units = {each.bound.of for each in found.values()}
+    return figures.curves(
+        {name: each.measured for name, each in found.items()},
+        units.pop() if len(units) == 1 else "regret",
+        steps={name: np.asarray(each.bound.steps) for name, each in found.items()},
+        bounds={
+            name: (_title(each.bound), np.asarray(each.bound.value)) for name, each in found.items()
+        },
+        log="xy",
+    )
+
+
+def _title(bound: Bound | Rate) -> str:
+    if isinstance(bound, Rate):
+        return f"{bound.theorem}, constant fitted: no guarantee"
+    return bound.theorem
+
+
+def compare(runs: Sequence[Run], curve: str | None = None, bound: bool = False) -> Any:
+    """One figure and one table of several runs: (figure, rows).
+
+    With `bound` the figure has each run's regret and, dashed, its theorem's bound; where papers use
+    different units, in means over clients.
+    """
     if not runs:
         raise MainstemError("compare: wants at least one run")
     chosen = curve or next(
@@ -319,7 +360,17 @@ def compare(runs: Sequence[Run], curve: str | None = None) -> Any:
         name: np.atleast_2d(run._curve(chosen)) for name, run in zip(names, runs, strict=True)
     }
     rows = [_row(name, run, chosen) for name, run in zip(names, runs, strict=True)]
-    return figures.curves(curves, chosen), rows
+    if not bound:
+        return figures.curves(curves, chosen), rows
+    found = {name: bounds.beside(run) for name, run in zip(names, runs, strict=True)}
+    if len({each.bound.of for each in found.values()}) > 1:
+        clients = [run.summary.clients for run in runs]
+        pairs = zip(found.items(), clients, strict=True)
+        found = {name: bounds.per_client(each, count) for (name, each), count in pairs}
+    for row, each in zip(rows, found.values(), strict=True):
+        row["regret"] = float(each.measured[:, -1].mean())
+        row["bound"] = float(np.ravel(each.bound.value)[-1])
+    return _overlaid(found), rows
 
 
 def _row(name: str, run: Run, curve: str) -> dict[str, Any]:
