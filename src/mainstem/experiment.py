@@ -41,7 +41,9 @@ class Experiment(NamedTuple):
     settings: dict[str, Any]
 
 
-def read(path: str | Path, changes: Iterable[str] = ()) -> Experiment:
+def read(
+    path: str | Path, changes: Iterable[str] = (), algorithms_needed: bool = True
+) -> Experiment:
     """The experiment in the file at `path`, with `key=value` changes made to it first."""
     try:
         content = tomllib.loads(Path(path).read_text())
@@ -51,7 +53,9 @@ def read(path: str | Path, changes: Iterable[str] = ()) -> Experiment:
         raise BadSpec(f"{path}: is not TOML: {error}") from None
     for change in changes:
         apply(content, change)
-    return build(content, str(path))
+    if not algorithms_needed:
+        content.pop("algorithm", None)
+    return build(content, str(path), algorithms_needed)
 
 
 def apply(content: dict[str, Any], change: str) -> None:
@@ -73,15 +77,17 @@ def apply(content: dict[str, Any], change: str) -> None:
         raise BadSpec(f"--set {change}: there is no such place in the file") from None
 
 
-def build(content: Mapping[str, Any], where: str = "spec") -> Experiment:
+def build(
+    content: Mapping[str, Any], where: str = "spec", algorithms_needed: bool = True
+) -> Experiment:
     """The experiment that a parsed file describes."""
     _known(where, "table", content, TABLES)
-    for name in ("problem", "stream", "algorithm"):
+    for name in ("problem", "stream", *(["algorithm"] if algorithms_needed else [])):
         if name not in content:
             raise BadSpec(f"{where}: the table [{name}] is missing")
-    wanted = content["algorithm"]
+    wanted = content.get("algorithm", [])
     listed = wanted if isinstance(wanted, list) else [wanted]
-    if not listed:
+    if algorithms_needed and not listed:
         raise BadSpec(f"{where}: the table [[algorithm]] is missing")
     settings = dict(_table(f"{where}: [simulate]", content.get("simulate", {})))
     _known(f"{where}: [simulate]", "key", settings, SETTINGS)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mainstem import algorithms, experiment, parts, problems, streams
+from mainstem.advice import Advice, advise
 from mainstem.engines.simulate import simulate
 from mainstem.errors import BadSpec, FinishedRun
 from mainstem.report import figures
@@ -32,6 +33,16 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     for row, name in zip(rows, names, strict=True):
         row["folder"] = str(folder / name.replace(" ", "-"))
     return rows, _drawn(figure, folder / "comparison.png")
+
+
+def advise_file(path: Path, changes: Iterable[str], budget: float, horizon: int | None) -> Advice:
+    """Advice for the problem and the stream of an experiment file."""
+    asked = experiment.read(path, changes, algorithms_needed=False)
+    steps = asked.settings.get("steps") if horizon is None else horizon
+    if steps is None:
+        raise BadSpec(f"{path}: [simulate] needs steps, or give --horizon")
+    seed = asked.settings.get("seed", 0)
+    return advise(asked.problem, asked.stream, budget=budget, horizon=steps, seed=seed)
 
 
 def run_demo(folder: Path) -> tuple[Rows, Path]:

@@ -28,14 +28,22 @@ class Pilot(NamedTuple):
     at_stake: float  # the mean loss of the first model less that of the best
 
 
+def pilot_prefix(
+    problem: Problem, stream: Stream, horizon: int, *, seed: int = 0, domain: Domain | None = None
+) -> Prefix:
+    """The first steps of `stream`: enough to measure on, at most `horizon` of them."""
+    check.integer("look", "horizon", horizon, least=1)
+    steps = min(LONGEST, max(SHORTEST, math.ceil(SAMPLES / stream.clients)), horizon)
+    steps = steps if stream.steps is None else min(steps, stream.steps)
+    return Prefix(problem, stream, steps, seed=seed, domain=domain)
+
+
 def look(
     problem: Problem, stream: Stream, horizon: int, *, seed: int = 0, domain: Domain | None = None
 ) -> Pilot:
     """Measure the first steps of `stream`, at most `horizon` of them."""
-    check.integer("look", "horizon", horizon, least=1)
-    steps = min(LONGEST, max(SHORTEST, math.ceil(SAMPLES / stream.clients)), horizon)
-    steps = steps if stream.steps is None else min(steps, stream.steps)
-    prefix = Prefix(problem, stream, steps, seed=seed, domain=domain)
+    prefix = pilot_prefix(problem, stream, horizon, seed=seed, domain=domain)
+    steps = prefix.steps
     place = prefix.best.params if problem.convex else prefix.start
     squares = constants.row_gradients(prefix, place) ** 2
     variance = float(prefix.rows[1] @ squares)

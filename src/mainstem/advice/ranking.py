@@ -24,8 +24,7 @@ class Row(NamedTuple):
     @property
     def parameters(self) -> str:
         """What the algorithm was made with."""
-        inside = repr(self.algorithm.spec)
-        return inside[inside.index("(") + 1 : -1]
+        return ", ".join(f"{k}={_shown(v)}" for k, v in self.algorithm.spec.arguments.items())
 
 
 class Advice(NamedTuple):
@@ -44,7 +43,7 @@ class Advice(NamedTuple):
         return [
             {
                 "algorithm": row.algorithm.spec.name,
-                "predicted_regret": row.regret,
+                "predicted_regret": row.regret if math.isfinite(row.regret) else None,
                 "uplink_bits": row.uplink_bits,
                 "uplink_share": row.uplink_share,
                 "parameters": row.parameters,
@@ -102,7 +101,8 @@ def _candidates(
     """(step -> algorithm, why), each within the budget."""
     planned = plan(budget=budget, parameters=problem.size)
     period = math.ceil(1 / budget - 1e-9)
-    domain, bounded = problem.domain, problem.domain.support is not None
+    bounded = problem.domain.support is not None
+    mirror = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
     if not bounded:
         if budget == 1:
             yield algorithms.fedogd, "everybody speaks, at once and exactly"
@@ -124,9 +124,7 @@ def _candidates(
             )
     if period <= horizon:
         yield (
-            lambda step: algorithms.fedomd(
-                step, mirror=parts.euclidean(domain), sync=parts.every(period)
-            ),
+            lambda step: algorithms.fedomd(step, sync=parts.every(period), **mirror),
             f"clients step alone and average every {period} steps"
             if period > 1
             else "clients average at every step",
@@ -134,15 +132,10 @@ def _candidates(
     if bounded and budget < 1 and round(budget * clients) >= 1:
         heard = max(1, int(budget * clients))
         yield (
-            lambda step: algorithms.fedomd(
-                step, mirror=parts.euclidean(domain), participation=parts.exactly(heard)
-            ),
+            lambda step: algorithms.fedomd(step, participation=parts.exactly(heard), **mirror),
             f"the models of {heard} clients are averaged at every step",
         )
-    yield (
-        lambda step: algorithms.independent(step, mirror=parts.euclidean(domain)),
-        "nobody speaks",
-    )
+    yield lambda step: algorithms.independent(step, **mirror), "nobody speaks"
 
 
 def _row(algorithm: Algorithm, way: Way, pilot: Pilot, horizon: int, why: str) -> Row:
@@ -157,6 +150,17 @@ def _alpha(row: Row, pilot: Pilot, horizon: int) -> float:
     """Where nothing is predicted: how noisy a move is, as in Kwon et al. 2023, Table 1."""
     way = way_of(row.algorithm, pilot.clients, pilot.parameters, horizon)
     return way.noise * (way.gap if way.kind == "models" else 1)
+
+
+def _shown(value: Any) -> str:
+    """A part by how it was made, a number in few digits."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    spec = getattr(value, "spec", None)
+    if spec is None:
+        return str(value)
+    inside = ", ".join(f"{k}={_shown(v)}" for k, v in spec.arguments.items())
+    return f"{spec.name}({inside})"
 
 
 def _short(step: float) -> float:

@@ -10,25 +10,29 @@ with :math:`\bar\beta` the smoothness of the mean loss and :math:`\beta_s` that 
 quarters of the limit of gradient descent where there is no noise, and Kwon et al.'s Theorem 1 with
 averaging counted where there is nothing else. And it should *balance* the start against the noise in
 
-.. math:: \frac{|w_1 - w_*|^2}{2 \eta} + \eta T v + \frac{T \bar\beta}{2} \eta^2 \Big(
-          \frac{\tau - 1}{2} \sigma^2 + \frac{(\tau - 1)(2 \tau - 1)}{6} \zeta^2 \Big),
+.. math:: \frac{|w_1 - w_*|^2}{2 \eta} + T \Big( \eta v + \frac{\bar\beta}{2} V \Big), \qquad
+          V = \min\Big( \frac{\tau - 1}{2} \eta^2, \frac{\eta}{2 \bar\beta} \Big) \sigma^2
+          + \min\Big( \frac{(\tau - 1)(2 \tau - 1)}{6} \eta^2, \frac{1}{\bar\beta^2} \Big) \zeta^2,
 
-v the mean square of the message's error at the best model, the last term what clients that step alone
-between syncs drift apart (for small steps). The theorems' own steps (`rules`) are safe in the worst
-case, and far smaller.
+v the mean square of a message's error at the best model, V how far clients that step alone between
+syncs come apart: by chance and by their differences, at first freely and then held by curvature. The
+theorems' own steps (`rules`) are safe in the worst case, and far smaller.
 """
 
 import math
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
 
 from mainstem import algorithms, check
-from mainstem.advice.pilot import Pilot, look
-from mainstem.base import Algorithm, Problem, Stream
+from mainstem.advice.pilot import Pilot, look, pilot_prefix
+from mainstem.base import Algorithm, Mirror, Problem, Stream
 from mainstem.errors import MainstemError
-from mainstem.measure.geometry import gap
+from mainstem.measure.constants import row_gradients
+from mainstem.measure.geometry import divergence, gap
 from mainstem.theory import rounding_variance
 
 AUTO = "auto"
@@ -95,9 +99,11 @@ def predicted(step: float, way: Way, pilot: Pilot, horizon: int) -> float:
         error = (error + extra * pilot.variance) * tau
     elif way.kind == "models":
         error += (1 / way.heard - 1 / pilot.clients) * pilot.variance
-    lone = (tau - 1) / 2 * pilot.noise + (tau - 1) * (2 * tau - 1) / 6 * pilot.spatial
-    apart = horizon * pilot.mean_smoothness / 2 * step**2 * lone
-    regret = pilot.distance**2 / (2 * step) + step * horizon * error + apart
+    bent = max(pilot.mean_smoothness, 1e-12)
+    walk = min(step**2 * (tau - 1) / 2, step / (2 * bent)) if tau > 1 else 0.0
+    drift = min(step**2 * (tau - 1) * (2 * tau - 1) / 6, 1 / bent**2)
+    apart = walk * pilot.noise + drift * pilot.spatial
+    regret = pilot.distance**2 / (2 * step) + horizon * (step * error + bent / 2 * apart)
     return min(regret, horizon * pilot.at_stake)
 
 
@@ -134,14 +140,29 @@ def settled(
         raise MainstemError(
             'step="auto" is for the algorithms of mainstem: give yours a number (see ms.advise)'
         )
+    way = way_of(algorithm, stream.clients, problem.size, steps)
     mirror = algorithm.spec.arguments.get("mirror")
     if mirror is not None and mirror.spec.name != "euclidean":
-        wanted = "be a number or a rule where the map is not euclidean: see rules.fedomd_convex"
-        raise check.refuse(algorithm.spec.name, "step", wanted, AUTO)
-    pilot = look(problem, stream, steps, seed=seed, domain=algorithm.domain)
-    way = way_of(algorithm, stream.clients, problem.size, steps)
-    chosen = best_step(way, pilot, steps, round_trip)
+        chosen = _mirror_step(algorithm.spec.name, mirror, problem, stream, way.gap, steps, seed)
+    else:
+        pilot = look(problem, stream, steps, seed=seed, domain=algorithm.domain)
+        chosen = best_step(way, pilot, steps, round_trip)
     return factory(**(algorithm.spec.arguments | dict.fromkeys(asked, chosen)))
+
+
+def _mirror_step(
+    owner: str, mirror: Mirror, problem: Problem, stream: Stream, gap: int, steps: int, seed: int
+) -> float:
+    """Mitra et al. 2021, Theorem 1, with mean squared gradients for L^2 and no drift at tau = 1."""
+    if mirror.spec.name != "entropy":
+        wanted = "be a number or a rule where the map is neither euclidean nor entropy"
+        raise check.refuse(owner, "step", wanted, AUTO)
+    prefix = pilot_prefix(problem, stream, steps, seed=seed, domain=mirror.domain)
+    with jax.enable_x64(True):
+        start = np.asarray(mirror.start(jnp.asarray(prefix.start)))
+    squares = row_gradients(prefix, start, "max") ** 2
+    steep = float(prefix.rows[1] @ squares) * (0.5 + 4 * (gap - 1))
+    return math.sqrt(float(divergence(mirror, start)) / (steps * max(steep, 1e-300)))
 
 
 def _is_auto(value: Any) -> bool:

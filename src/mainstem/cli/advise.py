@@ -1,0 +1,41 @@
+"""`mainstem advise`: which algorithm, with which parameters, for a file's problem and stream."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mainstem.cli import show
+
+
+def advise(
+    file: Annotated[
+        Path, typer.Argument(help="The experiment, in TOML; its algorithms are ignored.")
+    ],
+    budget: Annotated[float, typer.Option(help="Share of the plain uplink that may be used.")],
+    horizon: Annotated[
+        int | None, typer.Option(help="Steps to plan for (default: the file's simulate.steps).")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one key: stream.clients=50.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look at the first steps of a stream and rank the algorithms for a traffic budget.
+
+    Example: mainstem advise examples/digits.toml --budget 0.01
+    """
+    from mainstem.lab import advise_file
+
+    advice = advise_file(file, set_ or [], budget, horizon)
+    if json:
+        show.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
+        return
+    for place, row in enumerate(advice.table(), start=1):
+        regret = (
+            "not predicted" if row["predicted_regret"] is None else f"{row['predicted_regret']:.4g}"
+        )
+        print(f"{place}. {row['algorithm']}({row['parameters']})")
+        print(f"   predicted regret {regret}, {row['uplink_bits']:.3g} bits up", end="")
+        print(f" ({100 * row['uplink_share']:.2g} % of plain); {row['why']}")
+    print(f"\nMeasured on the first {advice.pilot.steps} steps. Predictions are no guarantees.")
