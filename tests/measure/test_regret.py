@@ -178,29 +178,22 @@ def test_linear_losses_without_bounds_have_no_best_model():
     assert float(run.regret(5, radius=2.0)) == float(run.regret([5], radius=2.0))
 
 
-def test_fedomd_experiment_grows_with_tau_and_falling_participation():
-    by_period = [fedomd_regret.regrets(p, steps=600, seeds=20) for p in (1, 5, 20, 50)]
-    means = [values.mean(axis=0) for values in by_period]
-    ends = [mean[-1] for mean in means]
-    assert ends == sorted(ends)
-    lipschitz = fedomd_regret.steepest(steps=600, seeds=20)
-    for period, values in zip((1, 5, 20, 50), by_period, strict=True):
-        assert np.all(values <= fedomd_regret.bound(period, lipschitz, 600))
-    assert all(fedomd_regret.log_fit(mean) > 0.95 for mean in means)
-    by_heard = [fedomd_regret.regrets(20, n, steps=600, seeds=20)[:, -1].mean() for n in (20, 5, 2)]
-    assert by_heard == sorted(by_heard)
+@pytest.mark.parametrize(
+    ("size", "fit"),
+    [({"steps": 600, "seeds": 20}, 0.95), pytest.param({}, 0.98, marks=pytest.mark.slow)],
+)
+def test_fedomd_experiment_grows_with_tau_and_falling_participation(size, fit):
+    def regrets(period, heard=fedomd_regret.CLIENTS):
+        run = fedomd_regret.played(period, heard, **size)
+        return run, fedomd_regret.regrets(run)
 
-
-@pytest.mark.slow
-def test_fedomd_experiment_at_full_size():
-    by_period = {p: fedomd_regret.regrets(p) for p in fedomd_regret.PERIODS}
-    ends = [values[:, -1].mean() for values in by_period.values()]
+    ends = []
+    for run, values in map(regrets, fedomd_regret.PERIODS):
+        ends.append(values[:, -1].mean())
+        assert fedomd_regret.log_fit(values.mean(axis=0)) > fit
+        assert np.all(values <= run.bound(np.arange(1, values.shape[1] + 1)).value)
     assert ends == sorted(ends)
-    lipschitz = fedomd_regret.steepest()
-    for period, values in by_period.items():
-        assert fedomd_regret.log_fit(values.mean(axis=0)) > 0.98
-        assert np.all(values <= fedomd_regret.bound(period, lipschitz, 2000))
-    by_heard = [fedomd_regret.regrets(20, n)[:, -1].mean() for n in fedomd_regret.HEARD]
+    by_heard = [regrets(20, n)[1][:, -1].mean() for n in (20, 5, 2)]
     assert by_heard == sorted(by_heard)
 
 

@@ -102,7 +102,7 @@ def _candidates(
     planned = plan(budget=budget, parameters=problem.size)
     period = math.ceil(1 / budget - 1e-9)
     bounded = problem.domain.support is not None
-    mirror = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
+    mirror: dict[str, Any] = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
     if not bounded:
         if budget == 1:
             yield algorithms.fedogd, "everybody speaks, at once and exactly"

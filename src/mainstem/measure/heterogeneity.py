@@ -1,6 +1,6 @@
 """Where a stream knows its distributions: sigma_t^2, zeta_t^2 and K_t^2 of Sahu et al. 2026, exactly."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,8 @@ import numpy as np
 
 from mainstem.base import Form
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import feasible
 from mainstem.measure.prefix import Prefix
-from mainstem.measure.quadratic_solver import minimise_quadratic
+from mainstem.measure.steps import minima
 
 
 class Heterogeneity(NamedTuple):
@@ -56,9 +55,10 @@ def heterogeneity(prefix: Prefix) -> Heterogeneity:
     means = Form(*(part.mean(axis=1) for part in forms))
     spatial = np.mean(np.sum((forms.vector - means.vector[:, None]) ** 2, axis=2), axis=1)
     best = prefix.bests([prefix.steps], expected=True).params
-    minimisers, lowest = minima(means, prefix)
-    found = Heterogeneity(_noise(forms), spatial, lowest, minimisers, best, means, lowest)
-    return found._replace(temporal=found.against(best))
+    found = minima(means, prefix.question)
+    minimisers, lowest = found.points, found.values
+    whole = Heterogeneity(_noise(forms), spatial, lowest, minimisers, best, means, lowest)
+    return whole._replace(temporal=whole.against(best))
 
 
 def _noise(forms: Form) -> np.ndarray:
@@ -67,35 +67,3 @@ def _noise(forms: Form) -> np.ndarray:
         return np.full(len(forms.matrix), np.nan)
     least = forms.constant - np.sum(forms.vector**2, axis=2) / (2 * forms.matrix)
     return np.asarray(np.mean(2 * forms.matrix * least, axis=1))
-
-
-def minima(forms: Form, prefix: Prefix) -> tuple[np.ndarray, np.ndarray]:
-    """The minimiser in the domain of each of several quadratic losses, and its value."""
-    domain = feasible(prefix.domain)
-    found = [
-        minimise_quadratic(matrix, vector, float(constant), domain, radius=prefix.radius)
-        for matrix, vector, constant in zip(*forms, strict=True)
-    ]
-    return np.stack([each.params for each in found]), np.array([each.value for each in found])
-
-
-def path_length(prefix: Prefix, expected: bool = False) -> float:
-    """How far the best model of a single step moves: the sum of |x*_{t+1} - x*_t|.
-
-    x*_t is the best for the mean loss of all clients at step t, or for its expectation.
-    """
-    points = heterogeneity(prefix).minimisers if expected else step_minima(prefix)[0]
-    return float(np.sum(np.linalg.norm(np.diff(points, axis=0), axis=1)))
-
-
-def step_minima(prefix: Prefix) -> tuple[np.ndarray, np.ndarray]:
-    """For each step, the best model for the mean loss of all clients, and that loss."""
-    form = prefix.problem.form
-    if form is None:
-        raise BadData("path_length: wants quadratic losses, whose minimisers are known")
-
-    def of(seen: Any, here: Any) -> Form:
-        forms = jax.vmap(Form.times)(jax.vmap(form)(seen), here)
-        return Form(*(jnp.mean(part, axis=0) for part in forms))
-
-    return minima(prefix.by_step(of), prefix)

@@ -218,25 +218,31 @@ def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.n
 def _replayed(question: Question, last: int) -> Sample:
     """All samples of the first `last` steps, step after step."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    ks = jnp.arange(stream.clients)
-
-    def step(resident: Any, pieces: Any, t: Any) -> Sample:
-        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
-        return stream.samples(resident, pieces, at)
-
+    replay = _replayer(stream.sample, stream.drawn is not None, stream.clients)
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
         resident = cast(stream.known(question.seed), question.dtype)
-        replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)
             pieces = cast(stream.chunk(question.seed, first, end), question.dtype)
-            part = jax.device_get(replay(resident, pieces, jnp.arange(first, end + 1)))
+            part = jax.device_get(replay(key, resident, pieces, jnp.arange(first, end + 1)))
             if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
                 raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
             parts.append(part)
     joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
+
+
+@functools.lru_cache(maxsize=16)
+def _replayer(sample: Any, drawn: bool, clients: int) -> Any:
+    """(key, resident, pieces, steps) -> the samples of all clients at each step; kept compiled."""
+
+    def step(key: Any, resident: Any, pieces: Any, t: Any) -> Sample:
+        ks = jnp.arange(clients)
+        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
+        return sampled(sample, drawn)(resident, pieces, at)
+
+    return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
 
 
 class _Objective:

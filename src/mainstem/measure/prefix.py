@@ -53,7 +53,8 @@ class Prefix:
             return np.asarray(self.domain.project(first), np.float64)
 
     @functools.cached_property
-    def _question(self) -> Question:
+    def question(self) -> Question:
+        """Which best is meant."""
         return Question(
             self.problem, self.stream, self.domain, self.seed, "float64", self.radius, self.start
         )
@@ -65,26 +66,20 @@ class Prefix:
 
     def bests(self, prefixes: Iterable[Any], expected: bool = False) -> Hindsight:
         """The best fixed models for some of these steps, or for their expected losses."""
-        question = self._question._replace(expected=expected)
+        question = self.question._replace(expected=expected)
         return best_fixed(question, [int(t) for t in prefixes])
 
     def shares(self, prefixes: Iterable[Any]) -> list[np.ndarray]:
         """For each prefix, the share of each distinct sample."""
-        return weighted(self._question, [int(t) for t in [*prefixes, self.steps]])[1][:-1]
+        return weighted(self.question, [int(t) for t in [*prefixes, self.steps]])[1][:-1]
 
     @functools.cached_property
     def rows(self) -> tuple[Any, np.ndarray]:
         """What was seen, each distinct sample once, and the share of each."""
-        rows, (shares,) = weighted(self._question, [self.steps])
+        rows, (shares,) = weighted(self.question, [self.steps])
         with jax.enable_x64(True):
-            vectors = flat(self.problem)
-            at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-
-            def seen(sample: Sample) -> Any:
-                return vectors.one(vectors.init(at.key), sample, at)[0]
-
             rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
-            return jax.jit(jax.vmap(seen))(rows), shares
+            return _revealed(self.problem)(rows), shares
 
     def each(self, of: Callable[..., Any], *given: Any) -> Any:
         """`of(sample, *given)` for every distinct sample that was seen, a few hundred at a time."""
@@ -128,6 +123,18 @@ class Prefix:
                 lambda known, parts: jax.lax.map(lambda part: stretch(known, *part), parts)
             )
             return jax.tree.map(np.asarray, mapped(known, jax.tree.map(cut, (pieces, steps))))
+
+
+@functools.lru_cache(maxsize=16)
+def _revealed(problem: Problem) -> Any:
+    """Samples -> what is seen of them; kept compiled."""
+    vectors = flat(problem)
+
+    def seen(sample: Sample) -> Any:
+        at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+        return vectors.one(vectors.init(at.key), sample, at)[0]
+
+    return jax.jit(jax.vmap(seen))
 
 
 @functools.lru_cache(maxsize=32)

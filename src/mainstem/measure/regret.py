@@ -11,10 +11,12 @@ from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.hindsight import Question, best_fixed
 from mainstem.measure.personal import best_pair
+from mainstem.measure.steps import best_each
 
 KINDS = {
     "global": "loss",
     "collective": "collective",
+    "dynamic": "loss",
     "expected": "expected",
     "personal": "loss",
     "virtual": "virtual",
@@ -72,6 +74,8 @@ def regret_of(
         )
     weighted = chosen == "personal" and "weighted" in trace
     column = "weighted" if weighted else KINDS[chosen]
+    if chosen == "dynamic" and not shared:
+        column = KINDS["collective"]
     spent = np.cumsum(trace[column], axis=1)[:, np.array(prefixes) - 1]
     bests = []
     for n, seed in enumerate(seeds):
@@ -79,6 +83,8 @@ def regret_of(
         question = Question(problem, stream, domain, seed, dtype, radius, starts[n], expected)
         if chosen == "personal":
             bests.append(best_pair(question, prefixes, weights))
+        elif chosen == "dynamic":
+            bests.append(best_each(question, prefixes))
         else:
             bests.append(best_fixed(question, prefixes))
         if expected:  # the same for every seed
@@ -117,6 +123,10 @@ def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool, perso
     if kind == "global" and not shared:
         raise MainstemError(
             "regret: there is no global model, the clients have models of their own"
+        )
+    if kind == "dynamic" and not shared and "collective" not in trace:
+        raise MainstemError(
+            'regret: dynamic regret of models of their own: simulate(..., measure=["collective"])'
         )
     if KINDS[kind] not in trace:
         raise MainstemError(f'regret: {kind} was not recorded: simulate(..., measure=["{kind}"])')

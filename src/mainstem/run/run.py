@@ -230,7 +230,8 @@ class Run:
         whole run; "all": every step, where a closed form makes that cheap). `kind`: global (the
         shared model on each client's data), collective (every client's model on everybody's),
         personal (each client's models on its own data, against the jointly best shared and own
-        ones), expected or virtual; left out, personal for problems with an own part, else the first
+        ones), dynamic (against the best model of *each step*, for quadratic losses), expected or
+        virtual; left out, personal for problems with an own part, else the first
         of collective and global that was measured.
         `radius` is the ball for problems without a minimiser. A run loaded from a folder whose
         stream came from memory wants that stream again.

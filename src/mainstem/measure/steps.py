@@ -1,0 +1,66 @@
+"""The best model of every single step: the comparator of dynamic regret, and the path it takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem.base import Form
+from mainstem.errors import BadData
+from mainstem.measure.hindsight import Hindsight, Question, feasible
+from mainstem.measure.prefix import Prefix
+from mainstem.measure.quadratic_solver import minimise_quadratic
+
+
+def minima(forms: Form, question: Question) -> Hindsight:
+    """The best in the domain for each of several quadratic losses."""
+    domain = feasible(question.domain)
+    found = [
+        minimise_quadratic(matrix, vector, float(constant), domain, radius=question.radius)
+        for matrix, vector, constant in zip(*forms, strict=True)
+    ]
+    values, gaps = (np.array([getattr(each, name) for each in found]) for name in ("value", "gap"))
+    points = np.stack([each.params for each in found])
+    return Hindsight(values, gaps, points, "best model of each step")
+
+
+def step_minima(prefix: Prefix) -> Hindsight:
+    """For each step, the best for the mean loss of all clients."""
+    form = prefix.problem.form
+    if form is None:
+        raise BadData("dynamic regret: wants quadratic losses, whose minimisers are known")
+
+    def of(seen: Any, here: Any) -> Form:
+        forms = jax.vmap(Form.times)(jax.vmap(form)(seen), here)
+        return Form(*(jnp.mean(part, axis=0) for part in forms))
+
+    return minima(prefix.by_step(of), prefix.question)
+
+
+def best_each(question: Question, prefixes: Sequence[int]) -> Hindsight:
+    """Sums over the first `prefixes` steps of the least loss of each step."""
+    prefix = Prefix(
+        question.problem,
+        question.stream,
+        max(prefixes),
+        seed=question.seed,
+        domain=question.domain,
+        radius=question.radius,
+    )
+    found, last = step_minima(prefix), np.asarray(prefixes) - 1
+    return found._replace(
+        values=np.cumsum(found.values)[last],
+        gaps=np.cumsum(found.gaps)[last],
+        points=found.points[last],
+    )
+
+
+def path_length(prefix: Prefix) -> float:
+    """How far the best model of a step moves: the sum of |x*_{t+1} - x*_t|.
+
+    Of the losses that came; `heterogeneity(prefix).minimisers` are those of the expected ones.
+    """
+    points = step_minima(prefix).points
+    return float(np.sum(np.linalg.norm(np.diff(points, axis=0), axis=1)))
