@@ -100,6 +100,7 @@ def _candidates(
 ) -> Iterator[tuple[Any, str]]:
     """(step -> algorithm, why), each within the budget."""
     planned = plan(budget=budget, parameters=problem.size)
+    rate = planned.rate * min(1, budget / planned.spent)  # a small model cannot be cut into blocks
     period = math.ceil(1 / budget - 1e-9)
     bounded = problem.domain.support is not None
     mirror: dict[str, Any] = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
@@ -108,9 +109,9 @@ def _candidates(
             yield algorithms.fedogd, "everybody speaks, at once and exactly"
         yield (
             lambda step: algorithms.ofediq(
-                step, rate=planned.rate, levels=planned.levels, blocks=planned.blocks
+                step, rate=rate, levels=planned.levels, blocks=planned.blocks
             ),
-            f"planned for the budget: {100 * planned.rate:.3g} % of the clients speak at a step, "
+            f"planned for the budget: {100 * rate:.3g} % of the clients speak at a step, "
             f"in {planned.levels} levels",
         )
         if budget < 1:

@@ -125,7 +125,7 @@ def mean_smoothness(prefix: Prefix) -> Estimate:
     if problem.form is not None:
         shares = prefix.rows[1]
         return exact(_tops(_mean(shares, prefix.each(problem.form).matrix)))
-    return at_least(max(_top(_mean_product(prefix, at), prefix) for at in _places(prefix)))
+    return at_least(max(_top(prefix, at) for at in _places(prefix)))
 
 
 def mean_curvature(prefix: Prefix) -> Estimate:
@@ -144,8 +144,7 @@ def sample_smoothness(prefix: Prefix) -> Estimate:
     mean: at the first model, from some of the samples.
     """
     at = prefix.start
-    twice = _top(_mean_product(prefix, at, twice=True), prefix)
-    once = _top(_mean_product(prefix, at), prefix)
+    twice, once = _top(prefix, at, twice=True), _top(prefix, at)
     return at_least(twice / once if once > 0 else 0.0)
 
 
@@ -159,39 +158,15 @@ def _mean(shares: np.ndarray, parts: np.ndarray) -> Any:
     return np.tensordot(shares, parts, axes=1)
 
 
-def _mean_product(prefix: Prefix, at: np.ndarray, twice: bool = False) -> Callable[[Any], Any]:
-    """v -> the mean of H v (or of H H v) over the samples, or some of them."""
-    vectors = flat(prefix.problem)
-    seen, shares = prefix.rows
-    some = np.linspace(0, len(shares) - 1, min(LOOKS, len(shares))).astype(int)
+def _top(prefix: Prefix, at: np.ndarray, twice: bool = False) -> float:
+    """The largest eigenvalue of the mean of H (or of H H) over the samples, by the power method."""
+    seen, shares = _some(prefix, LOOKS)
+    product = _mean_product(prefix.problem, twice)
+    v, found = np.random.default_rng(0).normal(size=prefix.problem.size), 0.0
     with jax.enable_x64(True):
-        params = jnp.asarray(at)
-        seen = jax.tree.map(lambda x: x[some], seen)
-        weights = jnp.asarray(shares[some] / shares[some].sum())
-
-    def product(one: Any, v: Any) -> Any:
-        return jax.jvp(lambda w: vectors.gradient(w, one), (params,), (v,))[1]
-
-    def of(v: Any) -> Any:
-        def single(pair: Any) -> Any:
-            moved = product(pair[0], v)
-            return pair[1] * (product(pair[0], moved) if twice else moved)
-
-        each = jax.lax.map(single, (seen, weights), batch_size=64)
-        return jnp.sum(each, axis=0)
-
-    return of
-
-
-def _top(product: Callable[[Any], Any], prefix: Prefix) -> float:
-    """The largest eigenvalue of a symmetric map, by the power method."""
-    with jax.enable_x64(True):
-        compiled = jax.jit(product)
-        v = np.random.default_rng(0).normal(size=prefix.problem.size)
-        found = 0.0
         for _ in range(ROUNDS):
             v = v / np.linalg.norm(v)
-            moved = np.asarray(compiled(v))
+            moved = np.asarray(product(at, seen, shares, v))
             before, found = found, float(v @ moved)
             v = moved
             if not np.any(v) or abs(found - before) <= 1e-4 * abs(found):
@@ -199,11 +174,35 @@ def _top(product: Callable[[Any], Any], prefix: Prefix) -> float:
     return abs(found)
 
 
+def _some(prefix: Prefix, most: int) -> tuple[Any, np.ndarray]:
+    """At most so many of the distinct samples, and their shares."""
+    seen, shares = prefix.rows
+    some = np.linspace(0, len(shares) - 1, min(most, len(shares))).astype(int)
+    with jax.enable_x64(True):
+        return jax.tree.map(lambda x: x[some], seen), shares[some] / shares[some].sum()
+
+
+@functools.lru_cache(maxsize=16)
+def _mean_product(problem: Problem, twice: bool) -> Any:
+    """(model, samples, shares, v) -> the mean of H v, or of H H v; kept compiled."""
+    vectors = flat(problem)
+
+    def product(params: Any, one: Any, v: Any) -> Any:
+        return jax.jvp(lambda w: vectors.gradient(w, one), (params,), (v,))[1]
+
+    def of(params: Any, seen: Any, shares: Any, v: Any) -> Any:
+        def single(pair: Any) -> Any:
+            moved = product(params, pair[0], v)
+            return pair[1] * (product(params, pair[0], moved) if twice else moved)
+
+        return jnp.sum(jax.lax.map(single, (seen, shares), batch_size=64), axis=0)
+
+    return jax.jit(of)
+
+
 def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
     """The largest second derivative among some single samples, by the power method."""
     vectors = flat(prefix.problem)
-    seen, shares = prefix.rows
-    some = np.linspace(0, len(shares) - 1, min(BATCH, len(shares))).astype(int)
 
     def of(one: Any) -> Any:
         def again(v: Any, _: Any) -> Any:
@@ -216,7 +215,7 @@ def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
 
     with jax.enable_x64(True):
         params = jnp.asarray(at)
-        chosen = jax.tree.map(lambda x: x[some], seen)
+        chosen, _ = _some(prefix, BATCH)
         tops = jax.jit(lambda seen: jax.lax.map(of, seen, batch_size=16))(chosen)
         return float(jnp.max(tops))
 
@@ -256,14 +255,23 @@ def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
     Holds where each client's distribution stays the same in the prefix; a drift counts as noise.
     The steps are cut into stretches, and each stretch gives an unbiased estimate.
     """
-    vectors, clients = flat(prefix.problem), prefix.stream.clients
+    clients = prefix.stream.clients
     w = prefix.best.params if at is None else np.asarray(at, np.float64)
     length = max(2, prefix.steps // GROUPS)
     if prefix.steps < 2 * length:
         raise BadData("spread: wants at least 4 steps")
 
-    def of(seen: Any, here: Any) -> Any:
-        slopes = jax.vmap(lambda one: vectors.gradient(jnp.asarray(w), one))(seen)
+    of, then = _scatter(prefix.problem, clients, length)
+    return Spread(*(mean(values) for values in prefix.by_stretch(of, length, then, w)))
+
+
+@functools.lru_cache(maxsize=16)
+def _scatter(problem: Problem, clients: int, length: int) -> tuple[Any, Any]:
+    """What is summed over a stretch for `spread`, and what is made of the sums."""
+    vectors = flat(problem)
+
+    def of(seen: Any, here: Any, at: Any) -> Any:
+        slopes = jax.vmap(lambda one: vectors.gradient(at, one))(seen)
         return slopes, jnp.sum(slopes**2), jnp.sum(jnp.mean(slopes, axis=0) ** 2)
 
     def then(sums: Any) -> Any:
@@ -273,4 +281,4 @@ def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
         apart = jnp.sum((own - jnp.mean(own, axis=0)) ** 2) / clients
         return around, apart - (1 - 1 / clients) * around / length, crowd / length
 
-    return Spread(*(mean(values) for values in prefix.by_stretch(of, length, then)))
+    return of, then

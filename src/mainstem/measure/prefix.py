@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Domain, Problem, Sample, Stream, cast, flat
+from mainstem.base import At, Domain, Problem, Sample, Stream, cast, flat, sampled
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import Hindsight, Question, best_fixed, seen_by, weighted
 
 BATCH = 256  # samples whose gradients are held at once
+REST = slice(1, None)
 
 
 class Prefix:
@@ -86,31 +87,19 @@ class Prefix:
         with jax.enable_x64(True):
             return jax.tree.map(np.asarray, _mapped(of)(self.rows[0], *given))
 
-    def by_step(self, of: Callable[[Any, Any], Any]) -> Any:
-        """`of(what the clients saw at a step, 1 for each that saw anything)`, for each step."""
-        return self.by_stretch(of, 1, lambda sums: sums)
+    def by_step(self, of: Callable[..., Any], *given: Any) -> Any:
+        """`of(what the clients saw at a step, 1 for each that saw anything, *given)`, for each step."""
+        return self.by_stretch(of, 1, _as_it_is, *given)
 
     def by_stretch(
-        self, of: Callable[[Any, Any], Any], length: int, then: Callable[[Any], Any]
+        self, of: Callable[..., Any], length: int, then: Callable[[Any], Any], *given: Any
     ) -> Any:
         """`of` summed over stretches of `length` steps, and what `then` makes of each sum.
 
         Steps that do not fill a stretch are left out.
         """
-        stream, vectors, count = self.stream, flat(self.problem), self.steps // length
-        key, ks = random.root(self.seed), np.arange(stream.clients)
-
-        def one(known: Any, pieces: Any, t: Any) -> Any:
-            return of(*seen_by(vectors, stream.samples, key, known, pieces, t, jnp.asarray(ks)))
-
-        def stretch(known: Any, pieces: Any, steps: Any) -> Any:
-            first = one(known, jax.tree.map(lambda x: x[0], pieces), steps[0])
-            rest = jax.tree.map(lambda x: x[1:], (pieces, steps))
-
-            def add(total: Any, step: Any) -> Any:
-                return jax.tree.map(jnp.add, total, one(known, *step)), None
-
-            return then(jax.lax.scan(add, first, rest)[0])
+        stream, count = self.stream, self.steps // length
+        key = random.root(self.seed)
 
         def cut(x: Any) -> Any:
             return np.asarray(x)[: count * length].reshape(count, length, *np.shape(x)[1:])
@@ -119,10 +108,40 @@ class Prefix:
             known = cast(stream.known(self.seed), "float64")
             steps = np.arange(1, count * length + 1)
             pieces = cast(stream.chunk(self.seed, 1, count * length), "float64")
-            mapped = jax.jit(
-                lambda known, parts: jax.lax.map(lambda part: stretch(known, *part), parts)
+            summed = _summed(
+                self.problem, stream.sample, stream.drawn is not None, stream.clients, of, then
             )
-            return jax.tree.map(np.asarray, mapped(known, jax.tree.map(cut, (pieces, steps))))
+            parts = jax.tree.map(cut, (pieces, steps))
+            return jax.tree.map(np.asarray, summed(key, known, parts, given))
+
+
+def _as_it_is(sums: Any) -> Any:
+    return sums
+
+
+@functools.lru_cache(maxsize=16)
+def _summed(
+    problem: Problem, sample: Any, drawn: bool, clients: int, of: Any, then: Callable[[Any], Any]
+) -> Any:
+    """(key, known, stretches, given) -> `then` of the sum of `of` over each stretch; kept compiled."""
+
+    def one(key: Any, known: Any, step: Any, given: Any) -> Any:
+        pieces, t = step
+        ks, samples = jnp.arange(clients), sampled(sample, drawn)
+        return of(*seen_by(flat(problem), samples, key, known, pieces, t, ks), *given)
+
+    def stretch(key: Any, known: Any, steps: Any, given: Any) -> Any:
+        first, rest = (jax.tree.map(lambda x, part=part: x[part], steps) for part in (0, REST))
+
+        def add(total: Any, step: Any) -> Any:
+            return jax.tree.map(jnp.add, total, one(key, known, step, given)), None
+
+        return then(jax.lax.scan(add, one(key, known, first, given), rest)[0])
+
+    def all_of(key: Any, known: Any, parts: Any, given: Any) -> Any:
+        return jax.lax.map(lambda part: stretch(key, known, part, given), parts)
+
+    return jax.jit(all_of)
 
 
 @functools.lru_cache(maxsize=16)
