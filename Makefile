@@ -22,9 +22,10 @@ test-slow: .venv/test
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
-figures: .venv/lab # those of the README, and of the algorithms' pages
+figures: .venv/lab # those of the README and of the docs
 	$(BIN)/mainstem demo --folder docs/images
 	$(BIN)/python -m examples.gallery docs/images
+	$(BIN)/python -m examples.fedomd_regret && cp runs/fedomd-regret/bound.png docs/images/
 
 format: .venv/test
 	$(BIN)/ruff format .

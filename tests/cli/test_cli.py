@@ -64,10 +64,51 @@ def test_plan_prints_the_published_parameters(tmp_path, budget, expected):
     assert found["bits_per_client_and_step"] == pytest.approx(found["rate"] * formula, rel=1e-5)
 
 
+def test_advise_ranks_and_needs_no_algorithm(file):
+    file.write_text(FILE.partition("[[algorithm]]")[0])
+    done = mainstem(
+        file.parent, "advise", file.name, "--budget", "0.1", "--horizon", "50", "--json"
+    )
+    told = json.loads(done.stdout)
+    assert told["ways"][0]["algorithm"] == "ofediq"
+    assert all(way["uplink_share"] <= 0.1 + 1e-9 for way in told["ways"])
+    assert told["measured"]["clients"] == 20
+
+
+def test_advise_says_what_is_missing(file):
+    file.write_text(FILE.partition("[simulate]")[0])
+    done = mainstem(file.parent, "advise", file.name, "--budget", "0.1")
+    assert done.returncode == 1
+    assert done.stderr == f"mainstem: {file.name}: [simulate] needs steps, or give --horizon\n"
+
+
+def test_bounds_prints_every_theorem(tmp_path):
+    done = mainstem(tmp_path, "bounds", "--json")
+    lines = {line["theorem"]: line for line in json.loads(done.stdout)}
+    assert len(lines) == 19
+    assert lines["fedomd_theorem_1"]["value"] == 450 + 1000  # D^2/eta + 5 eta L^2 tau T
+    assert "guarantee" in mainstem(tmp_path, "bounds").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ofediq_theorem_1", "--set", "step=0.1"], "ofediq_theorem_1: step must be below 0.05"),
+        (["--set", "colour=1"], "bounds: a constant must be one of"),
+        (["--set", "clients=many"], "--set clients=many: wants name=number"),
+        (["theorem_9"], "bounds: the theorem must be one of"),
+    ],
+)
+def test_bounds_refuses(tmp_path, words, message):
+    done = mainstem(tmp_path, "bounds", *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"mainstem: {message}")
+
+
 def test_plan_and_help_do_not_import_jax(tmp_path):
     code = (
         "import sys\nfrom mainstem.cli import app\n"
-        "for words in (['plan', '--budget', '0.01', '--parameters', '100'], ['--help'], ['run', '--help']):\n"
+        "for words in (['plan', '--budget', '0.01', '--parameters', '100'], ['--help'], ['run', '--help'], ['bounds']):\n"
         "    try:\n        app(words)\n    except SystemExit:\n        pass\n"
         "assert 'jax' not in sys.modules\n"
     )
@@ -75,7 +116,9 @@ def test_plan_and_help_do_not_import_jax(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["demo"], ["data"], ["data", "get"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["plan"], ["advise"], ["bounds"], ["demo"], ["data"], ["data", "get"]]
+)
 def test_help_has_an_example(tmp_path, command):
     done = mainstem(tmp_path, *command, "--help")
     assert done.returncode == 0

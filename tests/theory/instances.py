@@ -1,0 +1,421 @@
+"""Random instances inside the theorems' assumptions, as hypothesis draws them.
+
+An instance is a handful of numbers, so that a failing one can be read and run again; what the
+clients see follows from them. The constants that the theorems ask for are worked out here by hand.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+import mainstem as ms
+from mainstem import parts, random
+from mainstem.base import Form, Mirror, Problem, Stream, Sync, constant
+
+
+def powers(low: float, high: float) -> st.SearchStrategy[float]:
+    """From low to high, every order of magnitude as likely as any other."""
+    return st.floats(math.log10(low), math.log10(high)).map(lambda power: 10**power)
+
+
+CLIENTS, GAPS, DIMENSIONS = st.integers(1, 6), st.integers(1, 8), st.integers(1, 4)
+SEEDS = st.integers(0, 2**16)
+
+
+def horizons(gap: int) -> st.SearchStrategy[int]:
+    """Whole rounds of at most sixty steps: a ragged end costs another compilation."""
+    return st.integers(1, 60 // gap).map(lambda rounds: gap * rounds)
+
+
+# --- FedOMD: whatever losses on a bounded domain --------------------------------------------------
+
+
+class Game(NamedTuple):
+    """Losses that an adversary might have chosen."""
+
+    clients: int
+    steps: int
+    syncs: Any  # the period, or the steps
+    shape: str  # of the domain: box, ball or simplex
+    dimension: int
+    size: float  # of the domain; of experts' losses
+    low: float  # end of the box, in sizes; the high one is 1
+    curvature: float
+    reach: float  # of the targets, in sizes: the losses of far ones are almost linear
+    apart: float  # how different the clients are, against the reach
+    order: str
+    seed: int
+
+    @property
+    def prefixes(self) -> np.ndarray:
+        return np.arange(1, self.steps + 1)
+
+    @property
+    def sync(self) -> Sync:
+        return (
+            parts.every(self.syncs) if np.ndim(self.syncs) == 0 else parts.after_steps(self.syncs)
+        )
+
+    @property
+    def gap(self) -> int:
+        if np.ndim(self.syncs) == 0:
+            return min(self.syncs, self.steps)
+        return int(np.max(np.diff([0, *sorted(self.syncs), self.steps])))
+
+    @property
+    def targets(self) -> np.ndarray:
+        """[steps, clients, dimension]: to and fro, together with what each client adds of its own."""
+        draw, steps = np.random.default_rng(self.seed), np.arange(self.steps)
+        coins = draw.choice([-1, 1], size=self.steps)
+        signs = {
+            "drawn": coins,
+            "alternating": (-1) ** steps,
+            "turning": np.where(2 * steps < self.steps, 1, -1),
+            "blocks": np.repeat(coins, self.gap)[: self.steps],
+        }[self.order]
+        direction = draw.normal(size=self.dimension)
+        own = draw.normal(size=(self.clients, self.dimension))
+        luck = 0.1 * draw.normal(size=(self.steps, self.clients, self.dimension))
+        return self.size * self.reach * (signs[:, None, None] * direction + self.apart * own + luck)
+
+    @property
+    def stream(self) -> Stream:
+        table = self.targets
+        return ms.streams.generated(
+            lambda key, t, k: ((), constant(table)[t - 1, k]), self.clients, self.steps
+        )
+
+    @property
+    def problem(self) -> Problem:
+        if self.shape == "simplex":
+            return ms.problems.experts(self.dimension)
+        return ms.problems.quadratic(self.dimension, self.curvature)
+
+    @property
+    def mirror(self) -> Mirror:
+        if self.shape == "simplex":
+            return parts.entropy()
+        box = self.shape == "box"
+        return parts.euclidean(parts.box(*self.ends) if box else parts.l2_ball(self.size))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low * self.size, self.size
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest gradient on the domain, in the dual norm of its map."""
+        a = self.targets
+        if self.shape == "simplex":
+            return float(np.max(np.abs(a)))
+        if self.shape == "ball":
+            return float(self.curvature * (self.size + np.max(np.linalg.norm(a, axis=2))))
+        far = np.maximum(*(np.abs(a - end) for end in self.ends))
+        return float(self.curvature * np.max(np.linalg.norm(far, axis=2)))
+
+    @property
+    def divergence(self) -> float:
+        """From the first model: the uniform mixture, or the point of the domain nearest to zero."""
+        if self.shape == "simplex":
+            return math.log(self.dimension)
+        low, high = self.ends if self.shape == "box" else (-self.size, self.size)
+        start = max(low, 0.0)
+        coordinates = self.dimension if self.shape == "box" else 1
+        return coordinates * max(start - low, high - start) ** 2 / 2
+
+
+@st.composite
+def games(draw: Any, shapes: tuple[str, ...]) -> Game:
+    """Convex losses; on box and ball they are strongly convex as well."""
+    shape, gap = draw(st.sampled_from(shapes)), draw(GAPS)
+    steps = draw(horizons(gap))
+    irregular = st.sets(st.integers(1, steps), min_size=1).map(lambda times: tuple(sorted(times)))
+    return Game(
+        clients=draw(CLIENTS),
+        steps=steps,
+        syncs=draw(st.one_of(st.just(gap), st.just(gap), irregular)),
+        shape=shape,
+        dimension=draw(DIMENSIONS) + (shape == "simplex"),
+        size=draw(powers(0.1, 10)),
+        low=draw(st.floats(-1, 0.5)),
+        curvature=draw(powers(0.01, 100)),
+        reach=draw(powers(0.1, 100)),
+        apart=draw(powers(0.01, 10)),
+        order=draw(st.sampled_from(["drawn", "alternating", "turning", "blocks"])),
+        seed=draw(SEEDS),
+    )
+
+
+class Lottery(NamedTuple):
+    """Losses (curvature / 2) |x - a|^2 on a box, each client's targets i.i.d. around its centre."""
+
+    clients: int
+    steps: int
+    gap: int
+    dimension: int
+    size: float  # half the width of the box
+    curvature: float
+    reach: float  # of the targets around their centre, in sizes
+    apart: float  # of the centres, in sizes
+    coin: bool  # targets at the ends of their interval only
+    risk: float
+    seed: int
+
+    @property
+    def centres(self) -> np.ndarray:
+        """One for each client, in the same half of the space: the best model is not the first."""
+        draw = np.random.default_rng(self.seed)
+        return self.size * (0.5 + self.apart * draw.uniform(-1, 1, (self.clients, self.dimension)))
+
+    @property
+    def stream(self) -> Stream:
+        centres, reach = self.centres, self.size * self.reach
+
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            draws = 2 * random.uniform(key, (self.dimension,)) - 1
+            return (), constant(centres)[k] + reach * (jnp.sign(draws) if self.coin else draws)
+
+        return ms.streams.generated(sample, self.clients)
+
+    @property
+    def problem(self) -> Problem:
+        return ms.problems.quadratic(self.dimension, self.curvature, -self.size, self.size)
+
+    @property
+    def lipschitz(self) -> float:
+        far = self.size + np.abs(self.centres) + self.size * self.reach
+        return float(self.curvature * np.max(np.linalg.norm(far, axis=1)))
+
+    @property
+    def largest(self) -> float:
+        """Of the losses: where the gradient is largest, too."""
+        return self.lipschitz**2 / (2 * self.curvature)
+
+    def excess(self, models: np.ndarray) -> np.ndarray:
+        """The exact risk of each model less the least: the spread of the targets cancels."""
+        middle = self.centres.mean(axis=0)
+        best = np.clip(middle, -self.size, self.size)
+        apart = np.sum((models - middle) ** 2, axis=1) - np.sum((best - middle) ** 2)
+        return self.curvature / 2 * apart
+
+
+@st.composite
+def lotteries(draw: Any) -> Lottery:
+    gap = draw(GAPS)
+    return Lottery(
+        clients=draw(CLIENTS),
+        steps=draw(horizons(gap)),
+        gap=gap,
+        dimension=draw(DIMENSIONS),
+        size=draw(powers(0.1, 10)),
+        curvature=draw(powers(0.01, 100)),
+        reach=draw(powers(0.1, 10)),
+        apart=draw(powers(0.01, 3)),
+        coin=draw(st.booleans()),
+        risk=draw(powers(0.01, 0.5)),
+        seed=draw(SEEDS),
+    )
+
+
+# --- FedSEA: an adversary who picks distributions -------------------------------------------------
+
+
+class Sea(NamedTuple):
+    """`streams.sea_quadratic`, for losses that may be bent differently in every direction."""
+
+    clients: int
+    steps: int
+    gap: int
+    dimension: int
+    noise: float
+    spatial: float
+    temporal: float
+    drift: str
+    distance: float
+    curvature: float
+    condition: float  # the largest second derivative over the smallest
+    seed: int
+
+    @property
+    def bends(self) -> np.ndarray:
+        """The second derivatives; one alone is the curvature."""
+        return self.curvature * np.geomspace(1, self.condition, self.dimension)
+
+    @property
+    def plain(self) -> Stream:
+        """Targets whose noise, offsets and drift are those asked for where the curvature is 1."""
+        return ms.streams.sea_quadratic(
+            self.clients,
+            self.dimension,
+            self.noise,
+            self.spatial if self.clients > 1 else 0.0,
+            self.temporal,
+            self.drift,
+            self.distance,
+            seed=self.seed,
+        )
+
+    @property
+    def stream(self) -> Stream:
+        plain, bends, spread = self.plain, self.bends, self.noise / self.dimension
+
+        def expected(t: Any, k: Any) -> Form:
+            assert plain.expected is not None
+            a, bent = plain.expected(t, k).vector, constant(bends)
+            least = 0.5 * jnp.sum(bent * (a**2 + spread))
+            matrix = bent[0] if self.condition == 1 else jnp.diag(bent)
+            return Form(matrix, bent * a, least)
+
+        return plain._replace(expected=expected)
+
+    @property
+    def problem(self) -> Problem:
+        problem = ms.problems.quadratic(self.dimension, self.curvature)
+        if self.condition == 1:
+            return problem
+        bends = self.bends
+
+        def form(a: Any) -> Form:
+            bent = constant(bends)
+            return Form(jnp.diag(bent), bent * a, 0.5 * jnp.sum(bent * a**2))
+
+        def loss(x: Any, a: Any) -> Any:
+            return 0.5 * jnp.sum(constant(bends) * (x - a) ** 2)
+
+        return problem._replace(form=form, loss=loss)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """The expected ones, [steps, clients, dimension]."""
+        expected = self.plain.expected
+        assert expected is not None
+        with jax.enable_x64(True):
+            by_client = jax.vmap(lambda t, k: expected(t, k).vector, (None, 0))
+            found = jax.vmap(by_client, (0, None))
+            return np.asarray(found(jnp.arange(1, self.steps + 1), jnp.arange(self.clients)))
+
+    def constants(self, prefix: int, over_time: Any) -> dict[str, Any]:
+        """sigma^2, zeta^2 and K^2, their mean or maximum over the first `prefix` steps, and |x*|."""
+        targets, bends = self.targets[:prefix], self.bends
+        middle = targets.mean(axis=1)  # the minimiser of the mean loss of a step
+        best = middle.mean(axis=0)
+        around = np.sum((bends * (targets - middle[:, None])) ** 2, axis=2).mean(axis=1)
+        return {
+            "noise": float(self.noise / self.dimension * np.sum(bends**2)),
+            "spatial": float(over_time(around)),
+            "temporal": float(over_time(np.sum(bends * (best - middle) ** 2, axis=1) / 2)),
+            "distance": float(np.linalg.norm(best)),
+        }
+
+
+@st.composite
+def seas(draw: Any) -> Sea:
+    gap, dimension = draw(GAPS), draw(DIMENSIONS)
+    bent = st.one_of(st.just(1.0), powers(1.1, 20)) if dimension > 1 else st.just(1.0)
+    return Sea(
+        clients=draw(CLIENTS),
+        steps=draw(horizons(gap)),
+        gap=gap,
+        dimension=dimension,
+        noise=draw(powers(0.001, 10)),
+        spatial=draw(powers(0.01, 100)),
+        temporal=draw(powers(0.001, 10)),
+        drift=draw(st.sampled_from(["alternating", "random"])),
+        distance=draw(powers(0.1, 10)),
+        curvature=draw(powers(0.1, 10)),
+        condition=draw(bent),
+        seed=draw(SEEDS),
+    )
+
+
+# --- OFedIQ: given data, luck in who is heard and how messages are rounded ------------------------
+
+
+class Rows(NamedTuple):
+    """Regression samples, the same for all seeds of a run."""
+
+    clients: int
+    steps: int
+    period: int
+    dimension: int
+    rates: Any  # one, or one for each client
+    levels: int | None
+    blocks: int
+    share: float  # of the largest step that the theorem allows
+    ridge: float
+    size: float  # of the features
+    apart: float  # of the clients' own slopes
+    noise: float  # of the labels
+    still: bool  # every client sees one sample again and again
+    seed: int
+
+    @property
+    def samples(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features [steps, clients, dimension] and labels [steps, clients]."""
+        draw = np.random.default_rng(self.seed)
+        x = self.size * draw.normal(size=(self.steps, self.clients, self.dimension))
+        slopes = draw.normal(size=self.dimension) + self.apart * draw.normal(size=x.shape[1:])
+        y = np.sum(x * slopes, axis=2) + self.noise * draw.normal(size=x.shape[:2])
+        return (
+            (np.repeat(x[:1], self.steps, 0), np.repeat(y[:1], self.steps, 0))
+            if self.still
+            else (x, y)
+        )
+
+    @property
+    def stream(self) -> Stream:
+        x, y = self.samples
+        return ms.streams.generated(
+            lambda key, t, k: (constant(x)[t - 1, k], constant(y)[t - 1, k]),
+            self.clients,
+            self.steps,
+        )
+
+    @property
+    def problem(self) -> Problem:
+        return ms.problems.linear(self.dimension, ridge=self.ridge, intercept=False)
+
+    @property
+    def smoothness(self) -> float:
+        return float(np.max(np.sum(self.samples[0] ** 2, axis=2))) + self.ridge
+
+    def constants(self, prefix: int) -> dict[str, float]:
+        """|w*| (the shortest, where several are best) and the mean squared gradient there."""
+        x, y = (part[:prefix].reshape(prefix * self.clients, -1) for part in self.samples)
+        matrix = x.T @ x / len(x) + self.ridge * np.eye(self.dimension)
+        best = np.linalg.pinv(matrix, hermitian=True) @ (x.T @ y / len(x))
+        slopes = (x @ best - y) * x + self.ridge * best.T
+        return {
+            "distance": float(np.linalg.norm(best)),
+            "variance": float(np.mean(np.sum(slopes**2, axis=1))),
+        }
+
+
+@st.composite
+def rows(draw: Any, most: int = 1) -> Rows:
+    """With a period of up to `most`, and with rounded messages if that is above 1."""
+    clients, period = draw(CLIENTS), draw(st.integers(1, most))
+    dimension = draw(st.integers(1, 6))
+    rate = st.floats(0.1, 1)
+    one_each = st.lists(rate, min_size=clients, max_size=clients).map(tuple)
+    levels = draw(st.one_of(st.none(), st.integers(1, 5))) if most > 1 else None
+    return Rows(
+        clients=clients,
+        steps=draw(horizons(period)),
+        period=period,
+        dimension=dimension,
+        rates=draw(st.one_of(st.just(1.0), rate, one_each)),
+        levels=levels,
+        blocks=1 if levels is None else draw(st.integers(1, dimension)),
+        share=draw(st.one_of(st.just(0.99), powers(0.05, 0.99))),
+        ridge=draw(st.one_of(st.just(0.0), powers(0.01, 1))),
+        size=draw(powers(0.1, 10)),
+        apart=draw(powers(0.01, 3)),
+        noise=draw(powers(0.01, 3)),
+        still=draw(st.booleans()),
+        seed=draw(SEEDS),
+    )
