@@ -105,10 +105,19 @@ def test_advice_refuses(change, message):
         ms.advise(**(given | {"budget": 0.1, "horizon": 10} | change))
 
 
-def test_own_parts_are_refused():
-    stream = ms.streams.residuals(clients=3, shared=2, own=2)
-    with pytest.raises(ms.MainstemError, match="own part"):
-        ms.advise(ms.problems.personal(2, 2), stream, budget=0.1, horizon=10)
+@pytest.mark.parametrize(("budget", "messages"), [(1.0, 1.0), (0.1, 0.1)])
+def test_own_parts_rank_fedres_and_its_baselines(budget, messages):
+    """Half of what there is to know is each client's own: a central model cannot express it."""
+    problem, stream = (
+        ms.problems.personal(4, 2),
+        ms.streams.residuals(20, shared=4, own=2, noise=0.3),
+    )
+    advice = ms.advise(problem, stream, budget=budget, horizon=400)
+    names = [row.algorithm.spec.name for row in advice.rows]
+    assert names == ["fedres_sgd", "independent", "central"]
+    run = ms.simulate(advice.best, problem, stream, steps=400)
+    assert run.uplink_bits[-1] == advice.rows[0].uplink_bits == messages * 32 * 4 * 20 * 400
+    assert 0.2 < float(run.regret()) / advice.rows[0].regret < 2
 
 
 # --- the step -------------------------------------------------------------------------------------

@@ -384,6 +384,7 @@ def test_rows_that_come_again_count_again():
     exactly(variance(prefix), np.mean(np.sum(slopes**2, axis=1)))
     spectrum = np.linalg.eigvalsh(x.T @ x / len(x) + RIDGE * np.eye(D))
     exactly(mean_curvature(prefix), spectrum[0])
+    exactly(mean_smoothness(prefix), spectrum[-1])
 
 
 def test_variance_of_generated_quadratics_is_that_of_what_was_drawn():

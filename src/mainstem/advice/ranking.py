@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mainstem import algorithms, check, parts
+from mainstem.advice.personal import Parts, look_at_parts, plans
 from mainstem.advice.pilot import Pilot, look
 from mainstem.advice.step import Way, best_step, predicted, way_of
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.errors import BadData
 from mainstem.theory import plan
 
 
@@ -31,7 +31,7 @@ class Advice(NamedTuple):
     """Ways to learn a stream, the best first, and what was measured to find them."""
 
     rows: list[Row]
-    pilot: Pilot
+    pilot: Pilot | Parts
 
     @property
     def best(self) -> Algorithm:
@@ -84,7 +84,7 @@ def advise(
     if budget > 1:
         raise check.refuse("advise", "budget", "lie in (0, 1]", budget)
     if problem.personal:
-        raise BadData("advise: problems with an own part are not ranked yet: see docs/advice.md")
+        return _with_own_parts(problem, stream, budget, horizon, seed)
     pilot = look(problem, stream, horizon, seed=seed)
     rows = []
     for make, why in _candidates(problem, stream.clients, budget, horizon):
@@ -93,6 +93,18 @@ def advise(
         rows.append(_row(algorithm, way, pilot, horizon, why))
     rows.sort(key=lambda row: (row.regret, _alpha(row, pilot, horizon)))
     return Advice(rows, pilot)
+
+
+def _with_own_parts(
+    problem: Problem, stream: Stream, budget: float, horizon: int, seed: int
+) -> Advice:
+    found = look_at_parts(problem, stream, horizon, seed=seed)
+    plain = 32 * found.shared_parameters * stream.clients * horizon
+    rows = [
+        Row(each.algorithm, each.regret, each.messages * plain, each.messages, each.why)
+        for each in plans(found, budget, horizon)
+    ]
+    return Advice(sorted(rows, key=lambda row: row.regret), found)
 
 
 def _candidates(

@@ -24,17 +24,31 @@ from mainstem.measure.solver import minimise
 
 
 def best_pair(question: Question, prefixes: list[int], weights: np.ndarray | None) -> Hindsight:
-    """The best shared and own models for the first `prefixes` steps, each on its own."""
+    """The best shared and own models for the first `prefixes` steps, each on its own.
+
+    The points are the shared models; `best_models` has the own ones too.
+    """
+    found, split = _joint(question, prefixes, weights), _split(question)
+    return solved([each._replace(params=each.params[:split]) for each in found])
+
+
+def best_models(question: Question, prefix: int) -> tuple[np.ndarray, np.ndarray]:
+    """The best shared model of the first `prefix` steps, and the own ones [clients, ...]."""
+    split, clients = _split(question), question.stream.clients
+    params = _joint(question, [prefix], None)[0].params
+    return params[:split], params[split:].reshape(clients, -1)
+
+
+def _joint(question: Question, prefixes: list[int], weights: np.ndarray | None) -> list[Solution]:
+    """Each with all models in one vector: the shared one, then the own ones."""
     if not question.problem.convex:
         raise BadData("regret: personal regret wants convex losses, to be sure of the best")
     clients = question.stream.clients
     shares = (np.ones(clients) if weights is None else weights) / clients
     quadratic, free = question.problem.form is not None, question.domain.support is None
     if quadratic and free:
-        return solved(
-            [_eliminated(forms, shares, _split(question)) for forms in _sums(question, prefixes)]
-        )
-    return solved([_searched(question, prefix, shares) for prefix in prefixes])
+        return [_eliminated(forms, shares, _split(question)) for forms in _sums(question, prefixes)]
+    return [_searched(question, prefix, shares) for prefix in prefixes]
 
 
 def _split(question: Question) -> int:
@@ -131,7 +145,10 @@ def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
         size += block.sizes.value(abs(shared), abs(own))
     gap += ulps * size
     statement = f"best shared and own models over everything (certified within {gap:.1e})"
-    return Solution(shared, value, gap, statement)
+    every = np.zeros((len(shares), sums.vector.shape[1] - split))
+    for k, own in zip(used, owns, strict=True):
+        every[k] = own
+    return Solution(np.concatenate([shared, every.ravel()]), value, gap, statement)
 
 
 class _Block:
@@ -231,9 +248,7 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
         found = minimise(
             at, np.zeros(split + clients * (size - split)), _balls(radius, split, clients)
         )
-    return found._replace(
-        params=found.params[:split], value=prefix * found.value, gap=prefix * found.gap
-    )
+    return found._replace(value=prefix * found.value, gap=prefix * found.gap)
 
 
 def _balls(radius: float, split: int, clients: int) -> Feasible:

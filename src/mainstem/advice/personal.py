@@ -1,0 +1,136 @@
+"""Advice for models with an own part: learn together, alone, or without own parts?
+
+Of Agarwal et al. 2020's trade-off: with P clients, best models g and w_i, and a gradient noise of
+sigma_g^2 and sigma_l^2 in the two parts, a step eta costs a client about
+
+    N / (2 eta P) + eta T (sigma_g^2 + sigma_l^2) / 2,
+
+N = |g|^2 + sum |w_i|^2 together and P |g|^2 + sum |w_i|^2 alone: the shared part is paid once or P
+times. A central model has g alone, and pays in every step for what it cannot express.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import algorithms
+from mainstem.advice.pilot import pilot_prefix
+from mainstem.base import Algorithm, Pair, Problem, Stream, flat
+from mainstem.measure import constants
+from mainstem.measure.personal import best_models, best_pair
+from mainstem.measure.prefix import Prefix
+
+
+class Parts(NamedTuple):
+    """What a pilot tells of the two parts."""
+
+    steps: int
+    clients: int
+    shared_parameters: int
+    shared_norm: float  # |g|^2
+    own_norm: float  # sum |w_i|^2
+    noise: float  # the mean squared gradient of a sample at the best models
+    mean_smoothness: float
+    sample_smoothness: float
+    missing: float  # the mean loss of the best model without own parts, less that of the best pair
+
+
+class Plan(NamedTuple):
+    """A way, with its step and what it is thought to cost."""
+
+    algorithm: Algorithm
+    regret: float
+    messages: float  # of a client in a step
+    why: str
+
+
+def look_at_parts(problem: Problem, stream: Stream, horizon: int, *, seed: int = 0) -> Parts:
+    """Measure the first steps of `stream`."""
+    prefix = pilot_prefix(problem, stream, horizon, seed=seed)
+    shared, owns = best_models(prefix.question, prefix.steps)
+    least = float(best_pair(prefix.question, [prefix.steps], None).values[-1])
+    alone = Prefix(without_own(problem), stream, prefix.steps, seed=seed)
+    return Parts(
+        prefix.steps,
+        stream.clients,
+        len(shared),
+        float(shared @ shared),
+        float(np.sum(owns**2)),
+        _noise(prefix, shared, owns),
+        float(constants.mean_smoothness(prefix)),
+        float(constants.sample_smoothness(prefix)),
+        max(0.0, (float(alone.best.values[-1]) - least) / prefix.steps),
+    )
+
+
+def without_own(problem: Problem) -> Problem:
+    """`problem` with an own part that is zero and stays so."""
+    own = problem.shapes.own
+
+    def pair(params: Any) -> Pair:
+        return Pair(params, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), own))
+
+    return problem._replace(
+        init=lambda key: problem.init(key).shared,
+        decide=lambda params, shown, at: problem.decide(pair(params), shown, at),
+        loss=lambda params, seen: problem.loss(pair(params), seen),
+        form=None,
+        together=None,
+        linear=None,
+        residual=None,
+    )
+
+
+def _noise(prefix: Prefix, shared: np.ndarray, owns: np.ndarray) -> float:
+    """The mean squared gradient at each client's best models."""
+    vectors = flat(prefix.problem)
+
+    def of(seen: Any, here: Any, shared: Any, owns: Any) -> Any:
+        models = jnp.concatenate([jnp.broadcast_to(shared, (len(owns), len(shared))), owns], axis=1)
+        slopes = jax.vmap(vectors.gradient.at)(models, seen)
+        return jnp.mean(here * jnp.sum(slopes**2, axis=1))
+
+    return float(np.mean(prefix.by_step(of, shared, owns)))
+
+
+def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
+    """FedRes and its two baselines within the budget, each with its step."""
+    period = math.ceil(1 / budget - 1e-9)
+    crowd = 1 / (2 / 3 * parts.clients * parts.mean_smoothness + 2 * parts.sample_smoothness)
+    alone = 1 / (2 * parts.sample_smoothness)
+    often: dict[str, Any] = {"period": period, "message": "gradient"}
+    together = parts.shared_norm + parts.own_norm
+    apart = parts.clients * parts.shared_norm + parts.own_norm
+    rounds = "at every step" if period == 1 else f"every {period} steps"
+
+    def made(make: Callable[[float], Algorithm], norm: float, limit: float, *rest: Any) -> Plan:
+        error = parts.noise / 2
+        free = math.sqrt(norm / (2 * parts.clients * horizon * error)) if error else math.inf
+        step = float(f"{min(limit, max(free, 1e-12)):.3g}")
+        floor, messages, why = rest
+        regret = norm / (2 * step * parts.clients) + step * horizon * error + horizon * floor
+        return Plan(make(step), regret, messages, why)
+
+    return [
+        made(
+            lambda step: algorithms.fedres_sgd(step, **often),
+            together,
+            crowd,
+            0.0,
+            1 / period,
+            f"own parts stay, gradients of the shared part go up {rounds}",
+        ),
+        made(algorithms.independent, apart, alone, 0.0, 0.0, "nobody speaks, each learns it all"),
+        made(
+            lambda step: algorithms.central(step, **often),
+            parts.shared_norm,
+            crowd,
+            parts.missing,
+            1 / period,
+            f"no own parts; gradients go up {rounds}",
+        ),
+    ]
