@@ -299,7 +299,7 @@ def test_second_derivatives_of_logistic_losses():
     exactly(mean_curvature(prefix), 0)
     ridged = ridged_logistic()
     exactly(smoothness(ridged), SQUARES.max() / 4 + 0.3)
-    assert (curvature(ridged).how, float(curvature(ridged))) == (LEAST, 0.3)
+    exactly(curvature(ridged), 0.3)  # approached far out
     assert mean_curvature(ridged) == curvature(ridged)
     mean = mean_smoothness(ridged)
     top = np.linalg.eigvalsh(X.T @ X / len(X) / 4 + 0.3 * np.eye(D))[-1]  # at zero, the first model
@@ -327,7 +327,8 @@ def test_constants_of_a_network_are_what_was_seen_at_least():
     prefix = network()
     start, worse = prefix.start, 3 * prefix.start
     steep, bent, mean = lipschitz(prefix), smoothness(prefix), mean_smoothness(prefix)
-    assert [each.how for each in (steep, bent, mean, distance(prefix))] == [LEAST] * 4
+    assert [each.how for each in (steep, bent, mean)] == [LEAST] * 3
+    assert distance(prefix).how == "about"
     assert float(steep) == pytest.approx(row_gradients(prefix, start).max(), rel=1e-12)
     assert row_gradients(prefix, worse).max() > float(steep)
     with jax.enable_x64(True):

@@ -7,7 +7,7 @@ are worked out by hand in `instances.py`, and where `run.bound()` measures them 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings, target
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mainstem as ms
@@ -21,21 +21,21 @@ RUNS = 50  # seeds of a mean
 
 
 def holds(measured, bound):
-    """Nothing measured is above the bound; hypothesis is told how near it came, and goes there."""
+    """Nothing measured is above the bound; how near the nearest came."""
     measured, bound = np.asarray(measured), np.asarray(bound)
-    target(float(np.max(measured / np.maximum(bound, 1e-300))))
     assert np.all(measured <= bound * (1 + 1e-9) + 1e-9), (measured, bound)
+    return np.max(measured / np.maximum(bound, 1e-9))
 
 
 def holds_on_average(measured, bound):
     """The mean over the seeds, less three standard errors, is not above the bound."""
     error = measured.std(axis=0, ddof=1) / np.sqrt(len(measured))
-    holds(measured.mean(axis=0) - 3 * error, bound)
+    return holds(measured.mean(axis=0) - 3 * error, bound)
 
 
 def some(steps, period=1):
-    """Up to four prefixes of whole periods, the first and the last among them."""
-    return [period * int(n) for n in np.unique(np.geomspace(1, steps // period, 4).round())]
+    """Up to three prefixes of whole periods, the first and the last among them."""
+    return [period * int(n) for n in np.unique(np.geomspace(1, steps // period, 3).round())]
 
 
 def fedomd_1(drawn):
@@ -45,13 +45,13 @@ def fedomd_1(drawn):
     tuned = rules.fedomd_convex(game.steps, **known)
     step = pace * float(tuned.rate((), None, 1)[0])
     bound = theory.fedomd_theorem_1(game.prefixes, step=step, **known)
-    fedomd(game, tuned if pace == 1 else step, bound)
+    return fedomd(game, tuned if pace == 1 else step, bound)
 
 
 def fedomd_2(game):
     known = {"gap": game.gap, "lipschitz": game.lipschitz, "curvature": game.curvature}
     bound = theory.fedomd_theorem_2(game.prefixes, **known)
-    fedomd(game, rules.fedomd_strongly_convex(game.curvature), bound)
+    return fedomd(game, rules.fedomd_strongly_convex(game.curvature), bound)
 
 
 def fedomd(game, step, bound):
@@ -60,20 +60,20 @@ def fedomd(game, step, bound):
     run = ms.simulate(algorithm, game.problem, game.stream, steps=game.steps, dtype="float64")
     assert run.bound(game.prefixes).value == pytest.approx(bound.value)
     regret = run.regret("all")
-    holds(regret.values + regret.gaps, bound.value)
+    return holds(regret.values + regret.gaps, bound.value)
 
 
 def fedomd_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz}
     known["divergence"] = lottery.dimension * lottery.size**2 / 2
     step = rules.fedomd_convex(lottery.steps, **known)
-    excess_risk(lottery, step, theory.fedomd_theorem_3, known)
+    return excess_risk(lottery, step, theory.fedomd_theorem_3, known)
 
 
 def fedomd_3_twin(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "curvature": lottery.curvature}
     step = rules.fedomd_strongly_convex(lottery.curvature)
-    excess_risk(lottery, step, theory.fedomd_theorem_3_strongly_convex, known)
+    return excess_risk(lottery, step, theory.fedomd_theorem_3_strongly_convex, known)
 
 
 def excess_risk(lottery, step, theorem, known):
@@ -92,37 +92,39 @@ def excess_risk(lottery, step, theorem, known):
     bound = float(theorem(lottery.steps, clients=lottery.clients, **known, **chance))
     excess = np.sort(lottery.excess(run.average_model))
     allowed = RUNS * lottery.risk + 3 * np.sqrt(RUNS * lottery.risk * (1 - lottery.risk))
-    holds(excess[: RUNS - int(allowed)], bound)
+    return holds(excess[: RUNS - int(allowed)], bound)
 
 
 def fedsea_1(drawn):
     """A share of the largest step, or the one at which the bound is smallest."""
     sea, share = drawn
     world = {"clients": sea.clients, "gap": sea.gap, "smoothness": sea.bends.max()}
-    means = {t: sea.constants(t, np.mean) for t in some(sea.steps)}
-    step = share and share * fedsea_limit(sea.bends.max(), sea.gap)
-    rule = step or rules.fedsea_convex(sea.steps, **world, **means[sea.steps])
-    step = step or float(rule.rate((), None, 1)[0])
-    bound = [theory.fedsea_theorem_1(t, step=step, **world, **means[t]) for t in means]
-    fedsea(sea, rule, bound)
+    if share is None:
+        rule = rules.fedsea_convex(sea.steps, **world, **sea.asked)
+        world["step"] = float(rule.rate((), None, 1)[0])
+    else:
+        rule = world["step"] = share * fedsea_limit(sea.bends.max(), sea.gap)
+    return fedsea(
+        sea, rule, lambda t: theory.fedsea_theorem_1(t, **world, **sea.constants(t, np.mean))
+    )
 
 
 def fedsea_2(drawn):
     """The rule's shift, the least that is allowed, or a longer one."""
     sea, more = drawn
-    bent = {"smoothness": sea.bends.max(), "gap": sea.gap}
-    least = theory.fedsea_shift(curvature=sea.curvature, **bent)
-    rule = rules.fedsea_strongly_convex(sea.curvature, **bent)
-    if more:
-        rule = parts.inverse_time(sea.curvature, least + more)
-    world = {"clients": sea.clients, "shift": least + more, "curvature": sea.curvature, **bent}
-    bound = [
-        theory.fedsea_theorem_2(t, **world, **sea.constants(t, np.max)) for t in some(sea.steps)
-    ]
-    fedsea(sea, rule, bound)
+    bent = {"smoothness": sea.bends.max(), "curvature": sea.curvature, "gap": sea.gap}
+    shift = theory.fedsea_shift(**bent) + more
+    rule = (
+        parts.inverse_time(sea.curvature, shift) if more else rules.fedsea_strongly_convex(**bent)
+    )
+    world = {"clients": sea.clients, "shift": shift, **bent}
+    return fedsea(
+        sea, rule, lambda t: theory.fedsea_theorem_2(t, **world, **sea.constants(t, np.max))
+    )
 
 
-def fedsea(sea, step, bound):
+def fedsea(sea, step, theorem):
+    """Where the losses are bent alike in all directions, `run.bound()` measures the constants."""
     run = ms.simulate(
         ms.fedsea(step, period=sea.gap),
         sea.problem,
@@ -132,16 +134,16 @@ def fedsea(sea, step, bound):
         dtype="float64",
         measure=["expected"],
     )
-    bound = np.array([float(each) for each in bound])
-    if sea.condition == 1:
-        assert run.bound(some(sea.steps)).value == pytest.approx(bound)
-    holds_on_average(run.regret(some(sea.steps), kind="expected").values, bound)
+    prefixes = some(sea.steps)
+    by_hand = [] if sea.condition == 1 else [float(theorem(t)) for t in prefixes]
+    regret = run.regret(prefixes, kind="expected").values
+    return holds_on_average(regret, by_hand or run.bound(prefixes).value)
 
 
 def ofediq_1(rows):
     rates = np.asarray(rows.rates)
     step = rows.share * ofedavg_limit(rates.min(), rows.smoothness)
-    ofediq(rows, ms.ofedavg(step, rate=rows.rates), step, theory.ofediq_theorem_1)
+    return ofediq(rows, ms.ofedavg(step, rate=rows.rates), step, theory.ofediq_theorem_1)
 
 
 def ofediq_2(rows):
@@ -151,7 +153,8 @@ def ofediq_2(rows):
     limit = rates.min() / (4 * rows.smoothness * rows.period)
     step = rows.share * limit / noise_factor(rates, rows.clients, rounding)
     algorithm = ms.ofediq(step, rows.rates, rows.period, rows.levels, rows.blocks)
-    ofediq(rows, algorithm, step, theory.ofediq_theorem_2, period=rows.period, rounding=rounding)
+    more = {"period": rows.period, "rounding": rounding}
+    return ofediq(rows, algorithm, step, theory.ofediq_theorem_2, **more)
 
 
 def ofediq(rows, algorithm, step, theorem, **more):
@@ -163,39 +166,39 @@ def ofediq(rows, algorithm, step, theorem, **more):
     world = {"clients": rows.clients, "rate": rows.rates, "step": step}
     world["smoothness"] = rows.smoothness
     bound = [float(theorem(t, **world, **more, **rows.constants(t))) for t in prefixes]
-    holds_on_average(rows.clients * run.regret(prefixes).values, bound)
+    return holds_on_average(rows.clients * run.regret(prefixes).values, bound)
 
 
 PACES = st.one_of(st.just(1.0), instances.powers(0.01, 100))
-THEOREMS = {
-    "FedOMD 1": (fedomd_1, st.tuples(instances.games(("box", "ball", "simplex")), PACES)),
-    "FedOMD 2": (fedomd_2, instances.games(("box", "ball"))),
-    "FedOMD 3": (fedomd_3, instances.lotteries()),
-    "FedOMD 3, strongly convex": (fedomd_3_twin, instances.lotteries()),
-    "FedSEA 1": (
-        fedsea_1,
-        st.tuples(instances.seas(), st.one_of(st.none(), instances.powers(0.01, 1))),
-    ),
-    "FedSEA 2": (
-        fedsea_2,
-        st.tuples(instances.seas(), st.one_of(st.just(0.0), instances.powers(0.1, 100))),
-    ),
-    "OFedIQ 1": (ofediq_1, instances.rows()),
-    "OFedIQ 2": (ofediq_2, instances.rows(most=5)),
+SHARES = st.one_of(st.none(), instances.powers(0.01, 1))
+MORE = st.one_of(st.just(0.0), instances.powers(0.1, 100))
+THEOREMS = {  # what is checked, on what; how near to its bound some instance must come
+    "FedOMD 1": (fedomd_1, st.tuples(instances.games(("box", "ball", "simplex")), PACES), 0.1),
+    "FedOMD 2": (fedomd_2, instances.games(("box", "ball")), 0.02),
+    "FedOMD 3": (fedomd_3, instances.lotteries(), 0.01),
+    "FedOMD 3, strongly convex": (fedomd_3_twin, instances.lotteries(), 0.002),
+    "FedSEA 1": (fedsea_1, st.tuples(instances.seas(), SHARES), 0.1),
+    "FedSEA 2": (fedsea_2, st.tuples(instances.seas(), MORE), 0.05),
+    "OFedIQ 1": (ofediq_1, instances.rows(), 0.4),
+    "OFedIQ 2": (ofediq_2, instances.rows(most=5), 0.2),
 }
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("theorem", THEOREMS)
 def test_no_instance_is_above_its_bound(theorem, count):
-    check, drawn = THEOREMS[theorem]
+    """And some come near it: the property could fail."""
+    check, drawn, near = THEOREMS[theorem]
+    nearest = []
 
     @settings(max_examples=count, deadline=None, derandomize=True, database=None)
     @given(drawn)
     def never(instance):
-        check(instance)
+        nearest.append(check(instance))
 
     never()
+    assert len(nearest) >= count
+    assert max(nearest) >= near
 
 
 def test_the_printed_step_condition_of_ofediq_2_is_too_weak():
@@ -206,5 +209,5 @@ def test_the_printed_step_condition_of_ofediq_2_is_too_weak():
     run = ms.simulate(ms.ofediq(step, period=100), problem, stream, steps=steps, dtype="float64")
     regret, printed = float(run.regret()), 1 / (2 * step)  # |w_1 - w*|^2 / (2 eta): no variance
     assert (regret, printed) == (50.0, 2.5)
-    with pytest.raises(BadParameter, match="step must be below 0.0025"):
+    with pytest.raises(BadParameter, match=r"step must be below 0\.0025 "):
         run.bound()

@@ -105,10 +105,13 @@ def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
     often: dict[str, Any] = {"period": period, "message": "gradient"}
     together = parts.shared_norm + parts.own_norm
     apart = parts.clients * parts.shared_norm + parts.own_norm
-    rounds = "at every step" if period == 1 else f"every {period} steps"
+    when = "at every step" if period == 1 else f"every {period} steps"
 
     def made(make: Callable[[float], Algorithm], norm: float, limit: float, *rest: Any) -> Plan:
-        error = parts.noise / 2
+        rounds = (
+            1 if make is algorithms.independent else period
+        )  # a mean gradient for so many steps
+        error, norm = parts.noise / (2 * rounds), norm * rounds
         free = math.sqrt(norm / (2 * parts.clients * horizon * error)) if error else math.inf
         step = float(f"{min(limit, max(free, 1e-12)):.3g}")
         floor, messages, why = rest
@@ -122,7 +125,7 @@ def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
             crowd,
             0.0,
             1 / period,
-            f"own parts stay, gradients of the shared part go up {rounds}",
+            f"own parts stay, gradients of the shared part go up {when}",
         ),
         made(algorithms.independent, apart, alone, 0.0, 0.0, "nobody speaks, each learns it all"),
         made(
@@ -131,6 +134,6 @@ def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
             crowd,
             parts.missing,
             1 / period,
-            f"no own parts; gradients go up {rounds}",
+            f"no own parts; gradients go up {when}",
         ),
     ]

@@ -15,12 +15,12 @@ import numpy as np
 from mainstem import check
 from mainstem.base import Form, Linear, Problem, flat
 from mainstem.errors import BadData
-from mainstem.measure.estimate import Estimate, at_least, at_most, exact, mean
+from mainstem.measure.estimate import Estimate, about, at_least, at_most, exact, mean
 from mainstem.measure.geometry import steepest
 from mainstem.measure.prefix import BATCH, Prefix
 
 ROUNDS = 100  # of the power method, at most
-LOOKS = 1024  # samples whose second derivatives are looked at
+LOOKS = 2048  # samples whose second derivatives are looked at, at most
 GROUPS = 20  # stretches of steps whose estimates are taken as independent
 
 
@@ -113,7 +113,8 @@ def curvature(prefix: Prefix) -> Estimate:
     if not problem.convex:
         raise BadData("curvature: the problem is not convex")
     if problem.form is None:
-        return exact(problem.curvature) if problem.curvature == 0 else at_least(problem.curvature)
+        flat_out = problem.linear is not None and prefix.domain.support is None
+        return exact(problem.curvature) if flat_out else at_least(problem.curvature)
     matrices = prefix.each(problem.form).matrix
     lowest = matrices if matrices.ndim == 1 else np.linalg.eigvalsh(matrices)[:, 0]
     return exact(max(float(np.min(lowest)), problem.curvature))
@@ -125,7 +126,8 @@ def mean_smoothness(prefix: Prefix) -> Estimate:
     if problem.form is not None:
         shares = prefix.rows[1]
         return exact(_tops(_mean(shares, prefix.each(problem.form).matrix)))
-    return at_least(max(_top(prefix, at) for at in _places(prefix)))
+    found = max(_top(prefix, at) for at in _places(prefix))
+    return at_least(found) if len(prefix.rows[1]) <= LOOKS else about(found)
 
 
 def mean_curvature(prefix: Prefix) -> Estimate:
@@ -145,7 +147,7 @@ def sample_smoothness(prefix: Prefix) -> Estimate:
     """
     at = prefix.start
     twice, once = _top(prefix, at, twice=True), _top(prefix, at)
-    return at_least(twice / once if once > 0 else 0.0)
+    return about(twice / once if once > 0 else 0.0)
 
 
 def _tops(matrices: Any) -> Any:
@@ -177,7 +179,9 @@ def _top(prefix: Prefix, at: np.ndarray, twice: bool = False) -> float:
 def _some(prefix: Prefix, most: int) -> tuple[Any, np.ndarray]:
     """At most so many of the distinct samples, and their shares."""
     seen, shares = prefix.rows
-    some = np.linspace(0, len(shares) - 1, min(most, len(shares))).astype(int)
+    some = np.arange(len(shares))
+    if len(some) > most:
+        some = np.sort(np.random.default_rng(0).choice(len(some), most, replace=False))
     with jax.enable_x64(True):
         return jax.tree.map(lambda x: x[some], seen), shares[some] / shares[some].sum()
 
@@ -203,6 +207,7 @@ def _mean_product(problem: Problem, twice: bool) -> Any:
 def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
     """The largest second derivative among some single samples, by the power method."""
     vectors = flat(prefix.problem)
+    random_start = np.random.default_rng(0).normal(size=len(at))
 
     def of(one: Any) -> Any:
         def again(v: Any, _: Any) -> Any:
@@ -210,7 +215,7 @@ def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
             size = jnp.sqrt(jnp.sum(moved**2))
             return moved / jnp.where(size > 0, size, 1), size
 
-        v = jnp.ones(len(at)) / np.sqrt(len(at))
+        v = jnp.asarray(random_start / np.linalg.norm(random_start))
         return jax.lax.scan(again, v, None, length=20)[1][-1]
 
     with jax.enable_x64(True):
@@ -226,18 +231,24 @@ def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
 def distance(prefix: Prefix) -> Estimate:
     """|w_1 - w*|, w* the best fixed model of these steps (in a ball, where there is none)."""
     found = float(np.linalg.norm(prefix.best.params - prefix.start))
-    return exact(found) if prefix.problem.convex else at_least(found)
+    return _as_sure_as_the_best(prefix, found)
+
+
+def _as_sure_as_the_best(prefix: Prefix, found: float) -> Estimate:
+    """Exact where the best model has a closed form; where it was searched for, about that."""
+    return exact(found) if prefix.problem.form is not None else about(found)
 
 
 def variance(prefix: Prefix) -> Estimate:
     """sigma_diff^2 of Kwon et al. 2023, Definition 1: the mean squared gradient at the best model."""
-    found = float(variances(prefix, [prefix.steps])[0])
-    return exact(found) if prefix.problem.convex else at_least(found)
+    squares = row_gradients(prefix, prefix.best.params) ** 2
+    return _as_sure_as_the_best(prefix, float(prefix.rows[1] @ squares))
 
 
 def variances(prefix: Prefix, prefixes: Iterable[Any]) -> np.ndarray:
     """sigma_diff^2 for some of these steps, each at the best model for them."""
-    pairs = zip(prefix.shares(prefixes), prefix.bests(prefixes).points, strict=True)
+    asked = [int(t) for t in prefixes]
+    pairs = zip(prefix.shares(asked), prefix.bests(asked).points, strict=True)
     return np.array([share @ row_gradients(prefix, best) ** 2 for share, best in pairs])
 
 
@@ -255,30 +266,35 @@ def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
     Holds where each client's distribution stays the same in the prefix; a drift counts as noise.
     The steps are cut into stretches, and each stretch gives an unbiased estimate.
     """
-    clients = prefix.stream.clients
     w = prefix.best.params if at is None else np.asarray(at, np.float64)
     length = max(2, prefix.steps // GROUPS)
     if prefix.steps < 2 * length:
         raise BadData("spread: wants at least 4 steps")
 
-    of, then = _scatter(prefix.problem, clients, length)
+    of, then = _scatter(prefix.problem, length)
     return Spread(*(mean(values) for values in prefix.by_stretch(of, length, then, w)))
 
 
 @functools.lru_cache(maxsize=16)
-def _scatter(problem: Problem, clients: int, length: int) -> tuple[Any, Any]:
+def _scatter(problem: Problem, length: int) -> tuple[Any, Any]:
     """What is summed over a stretch for `spread`, and what is made of the sums."""
     vectors = flat(problem)
 
     def of(seen: Any, here: Any, at: Any) -> Any:
-        slopes = jax.vmap(lambda one: vectors.gradient(at, one))(seen)
-        return slopes, jnp.sum(slopes**2), jnp.sum(jnp.mean(slopes, axis=0) ** 2)
+        slopes = jax.vmap(lambda one: vectors.gradient(at, one))(seen) * here[:, None]
+        crowd = jnp.sum(jnp.mean(slopes, axis=0) ** 2)
+        return slopes, jnp.sum(slopes**2), here, crowd
 
     def then(sums: Any) -> Any:
-        slopes, squares, crowd = sums
-        own = slopes / length
-        around = (squares - length * jnp.sum(own**2)) / (clients * (length - 1))
-        apart = jnp.sum((own - jnp.mean(own, axis=0)) ** 2) / clients
-        return around, apart - (1 - 1 / clients) * around / length, crowd / length
+        slopes, squares, came, crowd = sums
+        seen, often = came > 0, jnp.maximum(came, 1)
+        own, number = slopes / often[:, None], jnp.maximum(jnp.sum(seen), 1)
+        free = jnp.maximum(jnp.sum(jnp.maximum(came - 1, 0)), 1)
+        around = (squares - jnp.sum(came[:, None] * own**2)) / free
+        common = jnp.sum(own, axis=0) / number
+        far = jnp.where(seen, jnp.sum((own - common) ** 2, axis=1), 0)
+        luck = jnp.where(seen, around / often, 0)  # what chance adds to the distance of means
+        apart = (jnp.sum(far) - (1 - 1 / number) * jnp.sum(luck)) / number
+        return around, apart, crowd / length
 
     return of, then

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-EXACT, LEAST, MOST, INTERVAL = "exact", "at least", "at most", "95 % interval"
+EXACT, LEAST, MOST, ABOUT = "exact", "at least", "at most", "about"
+INTERVAL = "95 % interval"
 
 
 class Estimate(NamedTuple):
@@ -26,7 +27,7 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         if self.how == EXACT:
             return f"{self.value:.6g} (exact)"
-        if self.how in (LEAST, MOST):
+        if self.how in (LEAST, MOST, ABOUT):
             return f"{self.how} {self.value:.6g}"
         return f"{self.value:.6g} in [{self.low:.6g}, {self.high:.6g}] ({self.how})"
 
@@ -44,6 +45,12 @@ def at_least(value: Any) -> Estimate:
 def at_most(value: Any) -> Estimate:
     """A supremum that is not larger than this."""
     return Estimate(float(value), 0.0, float(value), MOST)
+
+
+def about(value: Any, within: float = np.inf) -> Estimate:
+    """Found by a search or on some of the samples, `within` this of the truth where that is known."""
+    value = float(value)
+    return Estimate(value, max(0.0, value - within), value + within, ABOUT)
 
 
 def mean(values: Any) -> Estimate:

@@ -3,6 +3,8 @@
 import itertools
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
@@ -34,10 +36,15 @@ def divergence(mirror: Mirror, start: Any) -> Estimate:
     >>> print(divergence(entropy(), [0.25] * 4))
     1.38629 (exact)
     """
+    check.instance("divergence", "mirror", mirror, Mirror, "euclidean(box(-1, 1))")
     domain, x = mirror.domain, np.asarray(start, np.float64)
     if domain.support is None or mirror.spec.name == "p_norm":
         wanted = "be euclidean or entropy, on a bounded domain"
         raise check.refuse("divergence", "mirror", wanted, mirror)
+    with jax.enable_x64(True):
+        inside = np.allclose(domain.project(jnp.asarray(x)), x)
+    if not inside or (mirror.spec.name == "entropy" and x.min() <= 0):
+        raise check.refuse("divergence", "start", f"lie inside the {domain.name}", start)
     if mirror.spec.name == "entropy":
         if domain.bounds is None:
             return exact(-np.log(x.min()))
@@ -80,10 +87,11 @@ def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> 
         far = np.sqrt(size) * max(abs(end) for end in domain.bounds)
         return at_most(np.max(top * far + lengths))
     corners = _corners(domain, size)  # a convex function is largest at one of them
-    moved = (
-        matrices[:, None, None] * corners if scalar else np.einsum("nij,cj->nci", matrices, corners)
-    )
-    return exact(np.max(np.linalg.norm(moved - vectors[:, None], axis=2)))
+    largest = 0.0
+    for matrix, vector in zip(matrices, vectors, strict=True):
+        moved = corners * matrix if scalar else corners @ matrix
+        largest = max(largest, float(np.max(np.linalg.norm(moved - vector, axis=1))))
+    return exact(largest)
 
 
 def _corners(domain: Domain, size: int) -> np.ndarray:

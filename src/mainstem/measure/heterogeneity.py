@@ -65,5 +65,7 @@ def _noise(forms: Form) -> np.ndarray:
     """For |x - a|^2 c / 2 the noise of the gradient is c^2 Var(a) = 2 c times the least expected loss."""
     if forms.matrix.ndim > 2:  # a matrix: features are random too, and the noise grows with |x|
         return np.full(len(forms.matrix), np.nan)
+    if not forms.matrix.all():
+        return np.full(len(forms.matrix), np.nan)
     least = forms.constant - np.sum(forms.vector**2, axis=2) / (2 * forms.matrix)
     return np.asarray(np.mean(2 * forms.matrix * least, axis=1))

@@ -42,7 +42,8 @@ class Prefix:
         self.steps = check.integer("prefix", "steps", steps, least=1, most=most)
         self.problem, self.stream = problem, stream
         self.seed = check.integer("prefix", "seed", seed, least=0)
-        self.domain = problem.domain if domain is None else domain
+        chosen = problem.domain if domain is None else domain
+        self.domain = check.instance("prefix", "domain", chosen, Domain, "box(-1, 1)")
         self.radius = check.positive("prefix", "radius", radius)
 
     @functools.cached_property
@@ -50,7 +51,7 @@ class Prefix:
         """The first model, as a vector."""
         with jax.enable_x64(True):
             key = random.fold(random.root(self.seed), random.INIT)
-            first = flat(self.problem).init(key)
+            first = jax.jit(flat(self.problem).init)(key)
             return np.asarray(self.domain.project(first), np.float64)
 
     @functools.cached_property
@@ -72,15 +73,17 @@ class Prefix:
 
     def shares(self, prefixes: Iterable[Any]) -> list[np.ndarray]:
         """For each prefix, the share of each distinct sample."""
-        return weighted(self.question, [int(t) for t in [*prefixes, self.steps]])[1][:-1]
+        *found, last = weighted(self.question, [int(t) for t in [*prefixes, self.steps]])[1]
+        return [share[last > 0] for share in found]
 
     @functools.cached_property
     def rows(self) -> tuple[Any, np.ndarray]:
         """What was seen, each distinct sample once, and the share of each."""
         rows, (shares,) = weighted(self.question, [self.steps])
+        came = np.flatnonzero(shares)
         with jax.enable_x64(True):
-            rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
-            return _revealed(self.problem)(rows), shares
+            rows = jax.tree.map(lambda x: jnp.asarray(x[came]), cast(rows, "float64"))
+            return _revealed(self.problem)(rows), shares[came]
 
     def each(self, of: Callable[..., Any], *given: Any) -> Any:
         """`of(sample, *given)` for every distinct sample that was seen, a few hundred at a time."""

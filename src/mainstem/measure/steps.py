@@ -1,13 +1,14 @@
 """The best model of every single step: the comparator of dynamic regret, and the path it takes."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Form
+from mainstem.base import Form, Problem
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import Hindsight, Question, feasible
 from mainstem.measure.prefix import Prefix
@@ -28,15 +29,23 @@ def minima(forms: Form, question: Question) -> Hindsight:
 
 def step_minima(prefix: Prefix) -> Hindsight:
     """For each step, the best for the mean loss of all clients."""
-    form = prefix.problem.form
-    if form is None:
-        raise BadData("dynamic regret: wants quadratic losses, whose minimisers are known")
+    if prefix.problem.form is None:
+        raise BadData(
+            "the best model of a step: wants quadratic losses, whose minimisers are known"
+        )
+    return minima(prefix.by_step(_mean_form(prefix.problem)), prefix.question)
+
+
+@functools.lru_cache(maxsize=16)
+def _mean_form(problem: Problem) -> Callable[[Any, Any], Form]:
+    assert problem.form is not None
+    form = problem.form
 
     def of(seen: Any, here: Any) -> Form:
         forms = jax.vmap(Form.times)(jax.vmap(form)(seen), here)
         return Form(*(jnp.mean(part, axis=0) for part in forms))
 
-    return minima(prefix.by_step(of), prefix.question)
+    return of
 
 
 def best_each(question: Question, prefixes: Sequence[int]) -> Hindsight:
@@ -60,7 +69,13 @@ def best_each(question: Question, prefixes: Sequence[int]) -> Hindsight:
 def path_length(prefix: Prefix) -> float:
     """How far the best model of a step moves: the sum of |x*_{t+1} - x*_t|.
 
-    Of the losses that came; `heterogeneity(prefix).minimisers` are those of the expected ones.
+    Of the losses that came; `heterogeneity(prefix).minimisers` are those of the expected ones. Steps
+    at which nobody saw anything are passed over.
     """
-    points = step_minima(prefix).points
+    present = prefix.by_step(_present)
+    points = step_minima(prefix).points[present > 0]
     return float(np.sum(np.linalg.norm(np.diff(points, axis=0), axis=1)))
+
+
+def _present(seen: Any, here: Any) -> Any:
+    return jnp.sum(here)
