@@ -105,19 +105,26 @@ def test_advice_refuses(change, message):
         ms.advise(**(given | {"budget": 0.1, "horizon": 10} | change))
 
 
-@pytest.mark.parametrize(("budget", "messages"), [(1.0, 1.0), (0.1, 0.1)])
-def test_own_parts_rank_fedres_and_its_baselines(budget, messages):
+@pytest.mark.parametrize(
+    ("budget", "order"),
+    [
+        (1.0, ["fedres_sgd", "independent", "central"]),
+        (0.1, ["independent", "fedres_sgd", "central"]),  # batches of ten learn ten times slower
+    ],
+)
+def test_own_parts_rank_fedres_and_its_baselines(budget, order):
     """Half of what there is to know is each client's own: a central model cannot express it."""
     problem, stream = (
         ms.problems.personal(4, 2),
         ms.streams.residuals(20, shared=4, own=2, noise=0.3),
     )
     advice = ms.advise(problem, stream, budget=budget, horizon=400)
-    names = [row.algorithm.spec.name for row in advice.rows]
-    assert names == ["fedres_sgd", "independent", "central"]
-    run = ms.simulate(advice.best, problem, stream, steps=400)
-    assert run.uplink_bits[-1] == advice.rows[0].uplink_bits == messages * 32 * 4 * 20 * 400
-    assert 0.2 < float(run.regret()) / advice.rows[0].regret < 2
+    assert [row.algorithm.spec.name for row in advice.rows] == order
+    runs = [ms.simulate(row.algorithm, problem, stream, steps=400) for row in advice.rows]
+    measured = [float(run.regret()) for run in runs]
+    assert measured == sorted(measured)
+    for run, row in zip(runs, advice.rows, strict=True):
+        assert run.uplink_bits[-1] == pytest.approx(row.uplink_bits)
 
 
 # --- the step -------------------------------------------------------------------------------------

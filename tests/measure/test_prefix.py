@@ -89,7 +89,7 @@ def test_linear_losses_have_no_known_noise():
     ],
 )
 def test_divergence_from_outside_is_refused(mirror, start):
-    with pytest.raises(MainstemError, match="divergence: (start|mirror) must"):
+    with pytest.raises(MainstemError, match=r"divergence: (start|mirror) must"):
         divergence(mirror, start)
 
 
