@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mainstem as ms
 from mainstem import parts, random
-from mainstem.base import Form, Mirror, Problem, Stream, Sync, constant
+from mainstem.base import Drawn, Form, Mirror, Problem, Stream, Sync, constant
 
 
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
@@ -21,6 +21,7 @@ def powers(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(math.log10(low), math.log10(high)).map(lambda power: 10**power)
 
 
+RUNS = 50  # seeds of which a mean or a share is taken
 CLIENTS, GAPS, DIMENSIONS = st.integers(1, 6), st.integers(1, 8), st.integers(1, 4)
 SEEDS = st.integers(0, 2**16)
 
@@ -28,6 +29,21 @@ SEEDS = st.integers(0, 2**16)
 def horizons(gap: int, most: int = 60) -> st.SearchStrategy[int]:
     """Whole rounds, since a ragged end costs another compilation."""
     return st.integers(1, most // gap).map(lambda rounds: gap * rounds)
+
+
+ORDERS = ("drawn", "alternating", "turning", "blocks")
+
+
+def signs(order: str, steps: int, gap: int, draw: np.random.Generator) -> np.ndarray:
+    """To and fro, [steps, 1, 1]: by a coin, in turn, once, or by a coin whenever a sync may come."""
+    coins, times = draw.choice([-1, 1], size=steps), np.arange(steps)
+    found = {
+        "drawn": coins,
+        "alternating": (-1) ** times,
+        "turning": np.where(2 * times < steps, 1, -1),
+        "blocks": np.repeat(coins, gap)[:steps],
+    }
+    return found[order][:, None, None]
 
 
 # --- FedOMD: whatever losses on a bounded domain --------------------------------------------------
@@ -67,19 +83,11 @@ class Game(NamedTuple):
 
     @property
     def targets(self) -> np.ndarray:
-        """[steps, clients, dimension]: to and fro, together with what each client adds of its own."""
-        draw, steps = np.random.default_rng(self.seed), np.arange(self.steps)
-        coins = draw.choice([-1, 1], size=self.steps)
-        signs = {
-            "drawn": coins,
-            "alternating": (-1) ** steps,
-            "turning": np.where(2 * steps < self.steps, 1, -1),
-            "blocks": np.repeat(coins, self.gap)[: self.steps],
-        }[self.order]
-        direction = draw.normal(size=self.dimension)
-        own = draw.normal(size=(self.clients, self.dimension))
-        luck = 0.1 * draw.normal(size=(self.steps, self.clients, self.dimension))
-        return self.size * self.reach * (signs[:, None, None] * direction + self.apart * own + luck)
+        """[steps, clients, dimension]: all go to and fro, each around a place of its own."""
+        draw, size = np.random.default_rng(self.seed), (self.clients, self.dimension)
+        together = signs(self.order, self.steps, self.gap, draw) * draw.normal(size=self.dimension)
+        luck = 0.1 * draw.normal(size=(self.steps, *size))
+        return self.size * self.reach * (together + self.apart * draw.normal(size=size) + luck)
 
     @property
     def stream(self) -> Stream:
@@ -128,9 +136,8 @@ class Game(NamedTuple):
 
 
 @st.composite
-def games(draw: Any, shapes: tuple[str, ...]) -> Game:
-    """Convex losses; on box and ball they are strongly convex as well."""
-    shape, gap = draw(st.sampled_from(shapes)), draw(GAPS)
+def games(draw: Any) -> Game:
+    shape, gap = draw(st.sampled_from(["box", "ball", "simplex"])), draw(GAPS)
     steps = draw(horizons(gap))
     irregular = st.sets(st.integers(1, steps), min_size=1).map(lambda times: tuple(sorted(times)))
     return Game(
@@ -144,13 +151,17 @@ def games(draw: Any, shapes: tuple[str, ...]) -> Game:
         curvature=draw(powers(0.01, 100)),
         reach=draw(powers(0.1, 100)),
         apart=draw(powers(0.01, 10)),
-        order=draw(st.sampled_from(["drawn", "alternating", "turning", "blocks"])),
+        order=draw(st.sampled_from(ORDERS)),
         seed=draw(SEEDS),
     )
 
 
 class Lottery(NamedTuple):
-    """Losses (curvature / 2) |x - a|^2 on a box, each client's targets i.i.d. around its centre."""
+    """Losses (curvature / 2) |x - a|^2 on a box, each client's targets in an interval of its own.
+
+    They are i.i.d. in the first `RUNS` seeds of a run; then come as many as there are orders, with
+    targets at the ends of the intervals only.
+    """
 
     clients: int
     steps: int
@@ -158,27 +169,35 @@ class Lottery(NamedTuple):
     dimension: int
     size: float  # half the width of the box
     curvature: float
-    reach: float  # of the targets around their centre, in sizes
-    apart: float  # of the centres, in sizes
-    coin: bool  # targets at the ends of their interval only
+    reach: float  # half the width of the intervals, in sizes
+    apart: float  # of their centres, in sizes
+    coin: bool  # whether i.i.d. targets are at the ends, too
     risk: float
     seed: int
 
     @property
     def centres(self) -> np.ndarray:
-        """One for each client, in the same half of the space: the best model is not the first."""
+        """One for each client, in one half of the space: the best model is not the first."""
         draw = np.random.default_rng(self.seed)
         return self.size * (0.5 + self.apart * draw.uniform(-1, 1, (self.clients, self.dimension)))
 
+    def targets(self, run: int) -> np.ndarray:
+        """What the clients see in one of the seeds, [steps, clients, dimension]."""
+        draw, size = np.random.default_rng([self.seed, run]), (self.clients, self.dimension)
+        if run >= RUNS:
+            places = signs(ORDERS[run - RUNS], self.steps, self.gap, draw) * np.ones(size)
+        else:
+            places = draw.uniform(-1, 1, (self.steps, *size))
+        return self.centres + self.size * self.reach * (np.sign(places) if self.coin else places)
+
     @property
     def stream(self) -> Stream:
-        centres, reach = self.centres, self.size * self.reach
-
-        def sample(key: Any, t: Any, k: Any) -> Any:
-            draws = 2 * random.uniform(key, (self.dimension,)) - 1
-            return (), constant(centres)[k] + reach * (jnp.sign(draws) if self.coin else draws)
-
-        return ms.streams.generated(sample, self.clients)
+        return ms.streams.generated(
+            lambda key, t, k, once: ((), once.cycle),
+            self.clients,
+            self.steps,
+            drawn=lambda seed: Drawn(cycle=self.targets(seed)),
+        )
 
     @property
     def problem(self) -> Problem:
@@ -190,9 +209,17 @@ class Lottery(NamedTuple):
         return float(self.curvature * np.max(np.linalg.norm(far, axis=1)))
 
     @property
+    def divergence(self) -> float:
+        return self.dimension * self.size**2 / 2
+
+    @property
     def largest(self) -> float:
         """Of the losses: where the gradient is largest, too."""
         return self.lipschitz**2 / (2 * self.curvature)
+
+    @property
+    def chance(self) -> dict[str, Any]:
+        return {"clients": self.clients, "largest": self.largest, "risk": self.risk}
 
     def excess(self, models: np.ndarray) -> np.ndarray:
         """The exact risk of each model less the least: the spread of the targets cancels."""
@@ -310,13 +337,13 @@ class Sea(NamedTuple):
 
 @st.composite
 def seas(draw: Any) -> Sea:
-    gap, dimension = draw(GAPS), draw(DIMENSIONS)
-    bent = st.one_of(st.just(1.0), powers(1.1, 20)) if dimension > 1 else st.just(1.0)
+    gap = draw(GAPS)
+    bent = st.one_of(st.just(1.0), powers(1, 20), powers(1, 20))
     return Sea(
         clients=draw(CLIENTS),
         steps=draw(horizons(gap, 200)),
         gap=gap,
-        dimension=dimension,
+        dimension=draw(st.integers(2, 4)),
         noise=draw(powers(0.001, 10)),
         spatial=draw(powers(0.01, 100)),
         temporal=draw(powers(0.001, 10)),

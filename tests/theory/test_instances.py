@@ -4,6 +4,7 @@ The runs, their regret and `run.bound()` are the product's. The constants that g
 are worked out by hand in `instances.py`, and where `run.bound()` measures them it must agree.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,8 +17,16 @@ from mainstem.errors import BadParameter
 from mainstem.theory.fedsea import fedsea_limit
 from mainstem.theory.ofediq import noise_factor, ofedavg_limit
 from tests.theory import instances
+from tests.theory.instances import RUNS
 
-RUNS = 50  # seeds of a mean
+
+@pytest.fixture(autouse=True, scope="module")
+def hasty():
+    """Every program runs once: optimising it would cost more than it brings."""
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def holds(measured, bound):
@@ -48,12 +57,6 @@ def fedomd_1(drawn):
     return fedomd(game, tuned if pace == 1 else step, bound)
 
 
-def fedomd_2(game):
-    known = {"gap": game.gap, "lipschitz": game.lipschitz, "curvature": game.curvature}
-    bound = theory.fedomd_theorem_2(game.prefixes, **known)
-    return fedomd(game, rules.fedomd_strongly_convex(game.curvature), bound)
-
-
 def fedomd(game, step, bound):
     """Regret at every prefix, against the best model for that prefix."""
     algorithm = ms.fedomd(step, mirror=game.mirror, sync=game.sync)
@@ -63,36 +66,42 @@ def fedomd(game, step, bound):
     return holds(regret.values + regret.gaps, bound.value)
 
 
-def fedomd_3(lottery):
-    known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz}
-    known["divergence"] = lottery.dimension * lottery.size**2 / 2
-    step = rules.fedomd_convex(lottery.steps, **known)
-    return excess_risk(lottery, step, theory.fedomd_theorem_3, known)
+def fedomd_1_and_3(lottery):
+    known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "divergence": lottery.divergence}
+    rule = rules.fedomd_convex(lottery.steps, **known)
+    step = float(rule.rate((), None, 1)[0])
+    regret = theory.fedomd_theorem_1(np.arange(1, lottery.steps + 1), step=step, **known)
+    risk = theory.fedomd_theorem_3(lottery.steps, **lottery.chance, **known)
+    return regret_and_risk(lottery, rule, regret, risk)
 
 
-def fedomd_3_twin(lottery):
+def fedomd_2_and_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "curvature": lottery.curvature}
-    step = rules.fedomd_strongly_convex(lottery.curvature)
-    return excess_risk(lottery, step, theory.fedomd_theorem_3_strongly_convex, known)
+    rule = rules.fedomd_strongly_convex(lottery.curvature)
+    regret = theory.fedomd_theorem_2(np.arange(1, lottery.steps + 1), **known)
+    risk = theory.fedomd_theorem_3_strongly_convex(lottery.steps, **lottery.chance, **known)
+    return regret_and_risk(lottery, rule, regret, risk)
 
 
-def excess_risk(lottery, step, theorem, known):
-    """The share of seeds whose average predictor is above the bound is at most the risk."""
+def regret_and_risk(lottery, step, regret, risk):
+    """Regret in every seed; of the average predictors of i.i.d. losses a share may be unlucky."""
     mirror = parts.euclidean(parts.box(-lottery.size, lottery.size))
     run = ms.simulate(
         ms.fedomd(step, mirror=mirror, sync=parts.every(lottery.gap)),
         lottery.problem,
         lottery.stream,
         steps=lottery.steps,
-        seeds=RUNS,
+        seeds=RUNS + len(instances.ORDERS),
         dtype="float64",
-        measure=["average"],
+        measure=["average", "collective"],
     )
-    chance = {"largest": lottery.largest, "risk": lottery.risk}
-    bound = float(theorem(lottery.steps, clients=lottery.clients, **known, **chance))
-    excess = np.sort(lottery.excess(run.average_model))
-    allowed = RUNS * lottery.risk + 3 * np.sqrt(RUNS * lottery.risk * (1 - lottery.risk))
-    return holds(excess[: RUNS - int(allowed)], bound)
+    measured = run.regret("all")
+    unlucky = RUNS * lottery.risk + 3 * np.sqrt(RUNS * lottery.risk * (1 - lottery.risk))
+    excess = np.sort(lottery.excess(run.average_model[:RUNS]))
+    return (
+        holds(measured.values + measured.gaps, regret.value),
+        holds(excess[: RUNS - int(unlucky)], risk.value),
+    )
 
 
 def fedsea_1(drawn):
@@ -173,10 +182,9 @@ PACES = st.one_of(st.just(1.0), instances.powers(0.01, 100))
 SHARES = st.one_of(st.none(), instances.powers(0.01, 1))
 MORE = st.one_of(st.just(0.0), instances.powers(0.1, 100))
 THEOREMS = {  # what is checked, on what; how near to its bound some instance must come
-    "FedOMD 1": (fedomd_1, st.tuples(instances.games(("box", "ball", "simplex")), PACES), 0.1),
-    "FedOMD 2": (fedomd_2, instances.games(("box", "ball")), 0.02),
-    "FedOMD 3": (fedomd_3, instances.lotteries(), 0.01),
-    "FedOMD 3, strongly convex": (fedomd_3_twin, instances.lotteries(), 0.002),
+    "FedOMD 1": (fedomd_1, st.tuples(instances.games(), PACES), 0.1),
+    "FedOMD 1 and 3": (fedomd_1_and_3, instances.lotteries(), (0.1, 0.01)),
+    "FedOMD 2 and 3's twin": (fedomd_2_and_3, instances.lotteries(), (0.02, 0.001)),
     "FedSEA 1": (fedsea_1, st.tuples(instances.seas(), SHARES), 0.1),
     "FedSEA 2": (fedsea_2, st.tuples(instances.seas(), MORE), 0.05),
     "OFedIQ 1": (ofediq_1, instances.rows(), 0.4),
@@ -191,14 +199,14 @@ def test_no_instance_is_above_its_bound(theorem, count):
     check, drawn, near = THEOREMS[theorem]
     nearest = []
 
-    @settings(max_examples=count, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=count, deadline=None, derandomize=count == 20, database=None)
     @given(drawn)
     def never(instance):
         nearest.append(check(instance))
 
     never()
     assert len(nearest) >= count
-    assert max(nearest) >= near
+    assert np.all(np.max(nearest, axis=0) >= near)
 
 
 def test_the_printed_step_condition_of_ofediq_2_is_too_weak():
