@@ -32,7 +32,12 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "fedogd", SCHEDULE, "fedogd: step must depend on t alone"),
     ("algorithms", "ofedavg", {"step": 0.1, "rate": 1.5}, r"ofedavg: rate must lie in \(0, 1\]"),
     ("algorithms", "ofedavg", {"step": 0.1, "rate": [0.5, 0]}, r"ofedavg: rate must lie in"),
-    ("algorithms", "ofediq", {"step": "fast"}, "ofediq: step must be a finite number, got 'fast'"),
+    (
+        "algorithms",
+        "ofediq",
+        {"step": "fast"},
+        'ofediq: step must be a number above 0, a step-size rule or "auto"',
+    ),
     ("algorithms", "ofediq", {"step": math.nan}, "ofediq: step must be a finite number"),
     ("algorithms", "ofediq", {"step": 0.1, "rate": 0}, "ofediq: rate must lie in"),
     ("algorithms", "ofediq", {"step": 0.1, "period": 0}, "ofediq: period must be an integer of at"),

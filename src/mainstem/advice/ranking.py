@@ -131,6 +131,7 @@ def _candidates(
                 lambda step: algorithms.ofedavg(step, rate=budget),
                 f"{100 * budget:.3g} % of the clients speak at a step, exactly",
             )
+        if 1 < period <= horizon:
             yield (
                 lambda step: algorithms.ofediq(step, period=period),
                 f"everybody speaks every {period} steps",
@@ -142,8 +143,8 @@ def _candidates(
             if period > 1
             else "clients average at every step",
         )
-    if bounded and budget < 1 and round(budget * clients) >= 1:
-        heard = max(1, int(budget * clients))
+    heard = int(budget * clients)
+    if bounded and budget < 1 and heard >= 1:
         yield (
             lambda step: algorithms.fedomd(step, participation=parts.exactly(heard), **mirror),
             f"the models of {heard} clients are averaged at every step",

@@ -70,7 +70,6 @@ def simulate(
     """
     steps = check.integer("simulate", "steps", steps, least=1)
     check.one_of("simulate", "dtype", dtype, DTYPES)
-    algorithm = _settled(algorithm, problem, stream, steps, _seeds(seed, seeds)[0], network)
     if chunk is not None:
         check.integer("simulate", "chunk", chunk, least=1)
     with jax.enable_x64(dtype == "float64"):
@@ -79,10 +78,10 @@ def simulate(
     wanted = links() if network is None else network
     asked = check.instance("simulate", "network", wanted, Network, "network(up=1)")
     wires = fitted(asked, stream.clients, steps)
-    counted = _weights(weights, stream.clients)
-    job = Job(
-        algorithm, problem, stream, steps, _seeds(seed, seeds), wires, dtype, measured, counted
-    )
+    counted, chosen = _weights(weights, stream.clients), _seeds(seed, seeds)
+    trip = 1 + int(np.max(wires.up) + np.max(wires.down))
+    algorithm = settled(algorithm, problem, stream, steps=steps, seed=chosen[0], round_trip=trip)
+    job = Job(algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted)
     spread = layout(devices, stream.clients)
     with jax.enable_x64(dtype == "float64"):
         compiled = _compiled(job, spread, plain or debug)
@@ -148,19 +147,6 @@ class Job(NamedTuple):
     def quick(self, plain: bool) -> bool:
         """Whether the run can go by rounds."""
         return not plain and self.wires.instant and self.algorithm.sync.period is not None
-
-
-def _settled(
-    algorithm: Algorithm,
-    problem: Problem,
-    stream: Stream,
-    steps: int,
-    seed: int,
-    network: Network | None,
-) -> Algorithm:
-    """With a number for a step that is "auto"."""
-    delay = 0 if network is None else int(np.max(network.up) + np.max(network.down))
-    return settled(algorithm, problem, stream, steps=steps, seed=seed, round_trip=1 + delay)
 
 
 def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:
