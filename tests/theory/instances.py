@@ -7,6 +7,7 @@ clients see follows from them. The constants that the theorems ask for are worke
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
@@ -71,9 +72,8 @@ class Game(NamedTuple):
 
     @property
     def sync(self) -> Sync:
-        return (
-            parts.every(self.syncs) if np.ndim(self.syncs) == 0 else parts.after_steps(self.syncs)
-        )
+        periodic = np.ndim(self.syncs) == 0
+        return parts.every(self.syncs) if periodic else parts.after_steps(self.syncs)
 
     @property
     def gap(self) -> int:
@@ -92,9 +92,11 @@ class Game(NamedTuple):
     @property
     def stream(self) -> Stream:
         table = self.targets
-        return ms.streams.generated(
-            lambda key, t, k: ((), constant(table)[t - 1, k]), self.clients, self.steps
-        )
+
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            return (), constant(table)[t - 1, k]
+
+        return ms.streams.generated(sample, self.clients, self.steps)
 
     @property
     def problem(self) -> Problem:
@@ -234,7 +236,7 @@ def lotteries(draw: Any) -> Lottery:
     gap = draw(GAPS)
     return Lottery(
         clients=draw(CLIENTS),
-        steps=draw(horizons(gap, 1000)),  # with fewer the bound is above the largest loss
+        steps=draw(horizons(gap, 400)),  # after sixty the risk's bound is above the largest loss
         gap=gap,
         dimension=draw(DIMENSIONS),
         size=draw(powers(0.1, 10)),
@@ -272,6 +274,11 @@ class Sea(NamedTuple):
         return self.curvature * np.geomspace(1, self.condition, self.dimension)
 
     @property
+    def variance(self) -> float:
+        """Of a target's coordinate, such that the noise of the gradient is `noise`."""
+        return float(self.noise / np.sum(self.bends**2))
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What tuning is told, and what `sea_quadratic` then is."""
         spatial = self.spatial if self.clients > 1 else 0.0
@@ -283,7 +290,7 @@ class Sea(NamedTuple):
         if self.condition == 1:
             more = {"drift": self.drift, "curvature": self.curvature, "seed": self.seed}
             return ms.streams.sea_quadratic(self.clients, self.dimension, **self.asked, **more)
-        table, bends, variance = self.targets, self.bends, self.noise / self.dimension
+        table, bends, variance = self.targets, self.bends, self.variance
 
         def sample(key: Any, t: Any, k: Any) -> Any:
             luck = random.normal(key, (self.dimension,))
@@ -312,27 +319,39 @@ class Sea(NamedTuple):
 
     @property
     def targets(self) -> np.ndarray:
-        """Where the losses are bent: [steps, clients, dimension], what is expected."""
+        """What is expected, [steps, clients, dimension]: our own where the losses are bent."""
+        if self.condition == 1:
+            return told(self.stream, self.steps) / self.curvature
         draw, size = np.random.default_rng(self.seed), self.dimension
-        centre = self.distance * draw.normal(size=size)
-        signs = np.where(np.arange(self.steps) % 2, 1, -1)[:, None] * draw.normal(size=size)
-        luck = draw.normal(size=(self.steps, size))
-        drift = math.sqrt(self.temporal) * (signs if self.drift == "alternating" else luck)
+        to_and_fro = signs("alternating", self.steps, 1, draw) * draw.normal(size=size)
+        luck = draw.normal(size=(self.steps, 1, size))
+        drift = math.sqrt(self.temporal) * (to_and_fro if self.drift == "alternating" else luck)
         own = math.sqrt(self.spatial) * draw.normal(size=(self.clients, size))
-        return centre + drift[:, None] + own
+        return self.distance * draw.normal(size=size) + drift + own
 
-    def constants(self, prefix: int, over_time: Any) -> dict[str, float]:
-        """sigma^2, zeta^2 and K^2, their mean or maximum over the first `prefix` steps, and |x*|."""
-        targets, bends = self.targets[:prefix], self.bends
+    def constants(self, prefixes: list[int], over_time: Any) -> dict[str, Any]:
+        """sigma^2, zeta^2 and K^2, their mean or maximum over some first steps, and |x*|."""
+        targets, bends = self.targets, self.bends
         middle = targets.mean(axis=1)  # the minimiser of the mean loss of a step
-        best = middle.mean(axis=0)
         around = np.sum((bends * (targets - middle[:, None])) ** 2, axis=2).mean(axis=1)
+        bests = [middle[:t].mean(axis=0) for t in prefixes]
+        above = [(best - middle) ** 2 @ bends / 2 for best in bests]
         return {
-            "noise": float(self.noise / self.dimension * np.sum(bends**2)),
-            "spatial": float(over_time(around)),
-            "temporal": float(over_time(np.sum(bends * (best - middle) ** 2, axis=1) / 2)),
-            "distance": float(np.linalg.norm(best)),
+            "noise": self.noise,
+            "spatial": np.array([over_time(around[:t]) for t in prefixes]),
+            "temporal": np.array([over_time(k[:t]) for k, t in zip(above, prefixes, strict=True)]),
+            "distance": np.linalg.norm(bests, axis=1),
         }
+
+
+def told(stream: Stream, steps: int) -> np.ndarray:
+    """The vectors of a stream's expected losses, [steps, clients, dimension]."""
+    expected = stream.expected
+    assert expected is not None
+    with jax.enable_x64(True):
+        by_client = jax.vmap(lambda t, k: expected(t, k).vector, (None, 0))
+        found = jax.jit(jax.vmap(by_client, (0, None)))
+        return np.asarray(found(jnp.arange(1, steps + 1), jnp.arange(stream.clients)))
 
 
 @st.composite
@@ -383,20 +402,17 @@ class Rows(NamedTuple):
         x = self.size * draw.normal(size=(self.steps, self.clients, self.dimension))
         slopes = draw.normal(size=self.dimension) + self.apart * draw.normal(size=x.shape[1:])
         y = np.sum(x * slopes, axis=2) + self.noise * draw.normal(size=x.shape[:2])
-        return (
-            (np.repeat(x[:1], self.steps, 0), np.repeat(y[:1], self.steps, 0))
-            if self.still
-            else (x, y)
-        )
+        which = np.zeros(self.steps, int) if self.still else np.arange(self.steps)
+        return x[which], y[which]
 
     @property
     def stream(self) -> Stream:
         x, y = self.samples
-        return ms.streams.generated(
-            lambda key, t, k: (constant(x)[t - 1, k], constant(y)[t - 1, k]),
-            self.clients,
-            self.steps,
-        )
+
+        def sample(key: Any, t: Any, k: Any) -> Any:
+            return constant(x)[t - 1, k], constant(y)[t - 1, k]
+
+        return ms.streams.generated(sample, self.clients, self.steps)
 
     @property
     def problem(self) -> Problem:
@@ -406,16 +422,18 @@ class Rows(NamedTuple):
     def smoothness(self) -> float:
         return float(np.max(np.sum(self.samples[0] ** 2, axis=2))) + self.ridge
 
-    def constants(self, prefix: int) -> dict[str, float]:
+    def constants(self, prefixes: list[int]) -> dict[str, Any]:
         """|w*| (the shortest, where several are best) and the mean squared gradient there."""
-        x, y = (part[:prefix].reshape(prefix * self.clients, -1) for part in self.samples)
+        found = [self._best(*(part[:t] for part in self.samples)) for t in prefixes]
+        distance, variance = np.array(found).T
+        return {"distance": distance, "variance": variance}
+
+    def _best(self, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+        x, y = x.reshape(-1, self.dimension), y.reshape(-1, 1)
         matrix = x.T @ x / len(x) + self.ridge * np.eye(self.dimension)
         best = np.linalg.pinv(matrix, hermitian=True) @ (x.T @ y / len(x))
         slopes = (x @ best - y) * x + self.ridge * best.T
-        return {
-            "distance": float(np.linalg.norm(best)),
-            "variance": float(np.mean(np.sum(slopes**2, axis=1))),
-        }
+        return float(np.linalg.norm(best)), float(np.mean(np.sum(slopes**2, axis=1)))
 
 
 @st.composite

@@ -1,7 +1,7 @@
-"""Every theorem on random instances inside its assumptions: what is measured never exceeds the bound.
+"""Every theorem on random instances inside its assumptions: what is measured is never above it.
 
-The runs, their regret and `run.bound()` are the product's. The constants that go into the theorems
-are worked out by hand in `instances.py`, and where `run.bound()` measures them it must agree.
+Runs and regrets are the product's. The constants that go into the theorems are worked out by hand
+in `instances.py`; `run.bound()`, which measures them, must come to the same.
 """
 
 import jax
@@ -22,15 +22,14 @@ from tests.theory.instances import RUNS
 
 @pytest.fixture(autouse=True, scope="module")
 def hasty():
-    """Every program runs once: optimising it would cost more than it brings."""
-    before = jax.config.jax_disable_most_optimizations
+    """Every program runs once: to optimise it costs more than it brings."""
     jax.config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def holds(measured, bound):
-    """Nothing measured is above the bound; how near the nearest came."""
+    """Nothing measured is above the bound; returns how near the nearest came."""
     measured, bound = np.asarray(measured), np.asarray(bound)
     assert np.all(measured <= bound * (1 + 1e-9) + 1e-9), (measured, bound)
     return np.max(measured / np.maximum(bound, 1e-9))
@@ -47,30 +46,34 @@ def some(steps, period=1):
     return [period * int(n) for n in np.unique(np.geomspace(1, steps // period, 3).round())]
 
 
+# --- FedOMD ---------------------------------------------------------------------------------------
+
+
 def fedomd_1(drawn):
-    """The tuned step, or any other."""
+    """With the tuned step or any other, at every prefix."""
     game, pace = drawn
+    prefixes = range(1, game.steps + 1)
     known = {"gap": game.gap, "lipschitz": game.lipschitz, "divergence": game.divergence}
     tuned = rules.fedomd_convex(game.steps, **known)
     step = pace * float(tuned.rate((), None, 1)[0])
-    bound = theory.fedomd_theorem_1(game.prefixes, step=step, **known)
-    return fedomd(game, tuned if pace == 1 else step, bound)
-
-
-def fedomd(game, step, bound):
-    """Regret at every prefix, against the best model for that prefix."""
-    algorithm = ms.fedomd(step, mirror=game.mirror, sync=game.sync)
-    run = ms.simulate(algorithm, game.problem, game.stream, steps=game.steps, dtype="float64")
-    assert run.bound(game.prefixes).value == pytest.approx(bound.value)
+    bound = theory.fedomd_theorem_1(prefixes, step=step, **known).value
+    run = ms.simulate(
+        ms.fedomd(tuned if pace == 1 else step, mirror=game.mirror, sync=game.sync),
+        game.problem,
+        game.stream,
+        steps=game.steps,
+        dtype="float64",
+    )
+    assert run.bound(prefixes).value == pytest.approx(bound)
     regret = run.regret("all")
-    return holds(regret.values + regret.gaps, bound.value)
+    return holds(regret.values + regret.gaps, bound)
 
 
 def fedomd_1_and_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "divergence": lottery.divergence}
     rule = rules.fedomd_convex(lottery.steps, **known)
     step = float(rule.rate((), None, 1)[0])
-    regret = theory.fedomd_theorem_1(np.arange(1, lottery.steps + 1), step=step, **known)
+    regret = theory.fedomd_theorem_1(range(1, lottery.steps + 1), step=step, **known)
     risk = theory.fedomd_theorem_3(lottery.steps, **lottery.chance, **known)
     return regret_and_risk(lottery, rule, regret, risk)
 
@@ -78,13 +81,13 @@ def fedomd_1_and_3(lottery):
 def fedomd_2_and_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "curvature": lottery.curvature}
     rule = rules.fedomd_strongly_convex(lottery.curvature)
-    regret = theory.fedomd_theorem_2(np.arange(1, lottery.steps + 1), **known)
+    regret = theory.fedomd_theorem_2(range(1, lottery.steps + 1), **known)
     risk = theory.fedomd_theorem_3_strongly_convex(lottery.steps, **lottery.chance, **known)
     return regret_and_risk(lottery, rule, regret, risk)
 
 
 def regret_and_risk(lottery, step, regret, risk):
-    """Regret in every seed; of the average predictors of i.i.d. losses a share may be unlucky."""
+    """Regret in every seed at every prefix; of the average predictors a share may be unlucky."""
     mirror = parts.euclidean(parts.box(-lottery.size, lottery.size))
     run = ms.simulate(
         ms.fedomd(step, mirror=mirror, sync=parts.every(lottery.gap)),
@@ -104,55 +107,63 @@ def regret_and_risk(lottery, step, regret, risk):
     )
 
 
-def fedsea_1(drawn):
-    """A share of the largest step, or the one at which the bound is smallest."""
-    sea, share = drawn
+# --- FedSEA ---------------------------------------------------------------------------------------
+
+
+def convex(sea, share):
+    """A step that is a share of the largest, or the one at which the bound is smallest; the bound."""
     world = {"clients": sea.clients, "gap": sea.gap, "smoothness": sea.bends.max()}
-    if share is None:
-        rule = rules.fedsea_convex(sea.steps, **world, **sea.asked)
-        world["step"] = float(rule.rate((), None, 1)[0])
-    else:
-        rule = world["step"] = share * fedsea_limit(sea.bends.max(), sea.gap)
-    return fedsea(
-        sea, rule, lambda t: theory.fedsea_theorem_1(t, **world, **sea.constants(t, np.mean))
-    )
+    step = (share or 0) * fedsea_limit(sea.bends.max(), sea.gap)
+    rule = step or rules.fedsea_convex(sea.steps, **world, **sea.asked)
+    step = step or float(rule.rate((), None, 1)[0])
+    prefixes = some(sea.steps)
+    known = sea.constants(prefixes, np.mean)
+    return rule, theory.fedsea_theorem_1(prefixes, step=step, **world, **known).value
 
 
-def fedsea_2(drawn):
-    """The rule's shift, the least that is allowed, or a longer one."""
-    sea, more = drawn
+def strongly_convex(sea, more):
+    """The rule's step, with the least shift that is allowed, or one with a longer shift; the bound."""
     bent = {"smoothness": sea.bends.max(), "curvature": sea.curvature, "gap": sea.gap}
-    shift = theory.fedsea_shift(**bent) + more
-    rule = (
-        parts.inverse_time(sea.curvature, shift) if more else rules.fedsea_strongly_convex(**bent)
-    )
-    world = {"clients": sea.clients, "shift": shift, **bent}
-    return fedsea(
-        sea, rule, lambda t: theory.fedsea_theorem_2(t, **world, **sea.constants(t, np.max))
-    )
+    rule, shift = rules.fedsea_strongly_convex(**bent), theory.fedsea_shift(**bent) + more
+    if more:
+        rule = parts.inverse_time(sea.curvature, shift)
+    prefixes = some(sea.steps)
+    known = sea.constants(prefixes, np.max) | {"clients": sea.clients}
+    return rule, theory.fedsea_theorem_2(prefixes, shift=shift, **bent, **known).value
 
 
-def fedsea(sea, step, theorem):
-    """Where the losses are bent alike in all directions, `run.bound()` measures the constants."""
-    run = ms.simulate(
+def sail(sea, step, **seeds):
+    return ms.simulate(
         ms.fedsea(step, period=sea.gap),
         sea.problem,
         sea.stream,
         steps=sea.steps,
-        seeds=RUNS,
         dtype="float64",
         measure=["expected"],
+        **seeds,
     )
-    prefixes = some(sea.steps)
-    by_hand = [] if sea.condition == 1 else [float(theorem(t)) for t in prefixes]
-    regret = run.regret(prefixes, kind="expected").values
-    return holds_on_average(regret, by_hand or run.bound(prefixes).value)
+
+
+def fedsea_1(drawn):
+    return expected_regret(drawn[0], *convex(*drawn))
+
+
+def fedsea_2(drawn):
+    return expected_regret(drawn[0], *strongly_convex(*drawn))
+
+
+def expected_regret(sea, step, bound):
+    regret = sail(sea, step, seeds=RUNS).regret(some(sea.steps), kind="expected")
+    return holds_on_average(regret.values, bound)
+
+
+# --- OFedIQ ---------------------------------------------------------------------------------------
 
 
 def ofediq_1(rows):
     rates = np.asarray(rows.rates)
     step = rows.share * ofedavg_limit(rates.min(), rows.smoothness)
-    return ofediq(rows, ms.ofedavg(step, rate=rows.rates), step, theory.ofediq_theorem_1)
+    return summed_regret(rows, ms.ofedavg(step, rows.rates), theory.ofediq_theorem_1, step=step)
 
 
 def ofediq_2(rows):
@@ -162,60 +173,76 @@ def ofediq_2(rows):
     limit = rates.min() / (4 * rows.smoothness * rows.period)
     step = rows.share * limit / noise_factor(rates, rows.clients, rounding)
     algorithm = ms.ofediq(step, rows.rates, rows.period, rows.levels, rows.blocks)
-    more = {"period": rows.period, "rounding": rounding}
-    return ofediq(rows, algorithm, step, theory.ofediq_theorem_2, **more)
+    more = {"period": rows.period, "rounding": rounding, "step": step}
+    return summed_regret(rows, algorithm, theory.ofediq_theorem_2, **more)
 
 
-def ofediq(rows, algorithm, step, theorem, **more):
+def summed_regret(rows, algorithm, theorem, **more):
     """The paper sums over clients; `regret` is a mean over them."""
-    prefixes = some(rows.steps, rows.period)
     run = ms.simulate(
         algorithm, rows.problem, rows.stream, steps=rows.steps, seeds=RUNS, dtype="float64"
     )
-    world = {"clients": rows.clients, "rate": rows.rates, "step": step}
-    world["smoothness"] = rows.smoothness
-    bound = [float(theorem(t, **world, **more, **rows.constants(t))) for t in prefixes]
+    prefixes = some(rows.steps, rows.period)
+    known = {"clients": rows.clients, "rate": rows.rates, "smoothness": rows.smoothness}
+    bound = theorem(prefixes, **known, **more, **rows.constants(prefixes)).value
     return holds_on_average(rows.clients * run.regret(prefixes).values, bound)
 
+
+# --- all of them ----------------------------------------------------------------------------------
 
 PACES = st.one_of(st.just(1.0), instances.powers(0.01, 100))
 SHARES = st.one_of(st.none(), instances.powers(0.01, 1))
 MORE = st.one_of(st.just(0.0), instances.powers(0.1, 100))
 THEOREMS = {  # what is checked, on what; how near to its bound some instance must come
-    "FedOMD 1": (fedomd_1, st.tuples(instances.games(), PACES), 0.1),
-    "FedOMD 1 and 3": (fedomd_1_and_3, instances.lotteries(), (0.1, 0.01)),
-    "FedOMD 2 and 3's twin": (fedomd_2_and_3, instances.lotteries(), (0.02, 0.001)),
+    "FedOMD 1": (fedomd_1, st.tuples(instances.games(), PACES), 0.2),
+    "FedOMD 1 and 3": (fedomd_1_and_3, instances.lotteries(), (0.2, 0.01)),
+    "FedOMD 2 and 3's twin": (fedomd_2_and_3, instances.lotteries(), (0.01, 0.001)),
     "FedSEA 1": (fedsea_1, st.tuples(instances.seas(), SHARES), 0.1),
-    "FedSEA 2": (fedsea_2, st.tuples(instances.seas(), MORE), 0.05),
-    "OFedIQ 1": (ofediq_1, instances.rows(), 0.4),
-    "OFedIQ 2": (ofediq_2, instances.rows(most=5), 0.2),
+    "FedSEA 2": (fedsea_2, st.tuples(instances.seas(), MORE), 0.1),
+    "OFedIQ 1": (ofediq_1, instances.rows(), 0.3),
+    "OFedIQ 2": (ofediq_2, instances.rows(most=5), 0.1),
 }
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("theorem", THEOREMS)
 def test_no_instance_is_above_its_bound(theorem, count):
-    """And some come near it: the property could fail."""
+    """And some come near it, so the property could fail."""
     check, drawn, near = THEOREMS[theorem]
     nearest = []
 
-    @settings(max_examples=count, deadline=None, derandomize=count == 20, database=None)
+    @settings(max_examples=count, deadline=None, derandomize=count < 200, database=None)
     @given(drawn)
     def never(instance):
         nearest.append(check(instance))
 
     never()
     assert len(nearest) >= count
-    assert np.all(np.max(nearest, axis=0) >= near)
+    if count >= 200:
+        assert np.all(np.max(nearest, axis=0) >= near)
+
+
+SEA = instances.Sea(3, 36, 3, 2, 0.5, 1.0, 0.1, "random", 2.0, 1.25, condition=1, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("bound_of", "sea"),
+    [(convex, SEA), (strongly_convex, SEA._replace(curvature=0.39150575600718385))],
+)
+def test_run_bound_of_fedsea_is_the_one_by_hand(bound_of, sea):
+    """Also where rounding makes the K^2 of one step negative, the curvature above the smoothness."""
+    rule, bound = bound_of(sea, 0)
+    assert sail(sea, rule).bound(some(sea.steps)).value == pytest.approx(bound)
 
 
 def test_the_printed_step_condition_of_ofediq_2_is_too_weak():
-    """Kwon et al. 2023 print step < p_min / (4 beta R): at L = 100 a constant target breaks the bound."""
-    problem = ms.problems.quadratic(1)
+    """It lacks the period: at L = 100 a constant target breaks the bound, and we refuse the step."""
     stream = ms.streams.generated(lambda key, t, k: ((), jnp.ones(1)), clients=1)
-    step, steps = 0.2, 100
-    run = ms.simulate(ms.ofediq(step, period=100), problem, stream, steps=steps, dtype="float64")
-    regret, printed = float(run.regret()), 1 / (2 * step)  # |w_1 - w*|^2 / (2 eta): no variance
-    assert (regret, printed) == (50.0, 2.5)
+    step = 0.2  # below 1 / (4 beta R) = 1 / 4
+    run = ms.simulate(
+        ms.ofediq(step, period=100), ms.problems.quadratic(1), stream, steps=100, dtype="float64"
+    )
+    printed = 1 / (2 * step)  # K |w_1 - w*|^2 / (2 eta): sigma_diff is 0
+    assert (float(run.regret()), printed) == (50.0, 2.5)
     with pytest.raises(BadParameter, match=r"step must be below 0\.0025 "):
         run.bound()
