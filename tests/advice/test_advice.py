@@ -178,13 +178,18 @@ def test_the_way_is_read_off_the_parts(algorithm, way):
 @pytest.mark.parametrize(
     "algorithm",
     [
-        ms.fedogd("auto"),
-        ms.ofedavg("auto", rate=0.3),
         ms.ofediq("auto", rate=0.5, levels=3),
         ms.fedomd("auto", sync=parts.every(3)),
-        ms.fedsea("auto", period=3),
         ms.dynamic_fedavg("auto"),
-        ms.independent("auto"),
+        *(
+            pytest.param(algorithm, marks=pytest.mark.slow)
+            for algorithm in (
+                ms.fedogd("auto"),
+                ms.ofedavg("auto", rate=0.3),
+                ms.fedsea("auto", period=3),
+                ms.independent("auto"),
+            )
+        ),
     ],
     ids=lambda algorithm: algorithm.spec.name,
 )
@@ -194,8 +199,14 @@ def test_auto_learns_with_every_algorithm(algorithm):
     assert run.loss[-50:].mean() < 0.8 * run.loss[:5].mean()
 
 
-@pytest.mark.parametrize("network", [None, ms.network(up=2, down=3)], ids=["instant", "delayed"])
-@pytest.mark.parametrize("factory", [ms.fedres_sgd, ms.central], ids=["fedres_sgd", "central"])
+@pytest.mark.parametrize(
+    ("factory", "network"),
+    [
+        (ms.fedres_sgd, ms.network(up=2, down=3)),
+        pytest.param(ms.fedres_sgd, None, marks=pytest.mark.slow),
+        pytest.param(ms.central, None, marks=pytest.mark.slow),
+    ],
+)
 def test_auto_learns_sums(factory, network):
     problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(10, shared=4, own=2)
     run, still = (

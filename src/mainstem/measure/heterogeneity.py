@@ -33,7 +33,7 @@ class Heterogeneity(NamedTuple):
         """K_t^2 for another fixed model than the best of all these steps."""
         with jax.enable_x64(True):
             here = jax.vmap(lambda *form: Form(*form).value(jnp.asarray(best)))(*self.losses)
-            return np.asarray(here) - self.lowest
+            return np.maximum(np.asarray(here) - self.lowest, 0)  # but for rounding
 
 
 def heterogeneity(prefix: Prefix) -> Heterogeneity:
@@ -68,4 +68,4 @@ def _noise(forms: Form) -> np.ndarray:
     if not forms.matrix.all():
         return np.full(len(forms.matrix), np.nan)
     least = forms.constant - np.sum(forms.vector**2, axis=2) / (2 * forms.matrix)
-    return np.asarray(np.mean(2 * forms.matrix * least, axis=1))
+    return np.asarray(np.mean(2 * forms.matrix * np.maximum(least, 0), axis=1))

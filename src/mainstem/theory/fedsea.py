@@ -20,6 +20,7 @@ from mainstem import check
 from mainstem.theory.bound import Bound, Rate
 
 EXPECTED = "expected regret, eq. (3)"
+ROUNDING = 1e-6  # a step at a limit may have been through a rule and back
 
 
 def fedsea_theorem_1(
@@ -54,7 +55,7 @@ def fedsea_theorem_1(
     clients, gap = _counts(owner, clients, gap)
     smooth = check.positive(owner, "smoothness", smoothness)
     eta, limit = check.positive(owner, "step", step), fedsea_limit(smooth, gap)
-    if eta > limit * (1 + 1e-12):
+    if eta > limit * (1 + ROUNDING):
         wanted = f"be at most {limit:.6g} = min(1 / (8 L), 1 / (4 sqrt(6) L (gap - 1)))"
         raise check.refuse(owner, "step", wanted, step)
     distance, noise, spatial, temporal = _given(owner, distance, noise, spatial, temporal)
@@ -124,11 +125,11 @@ def fedsea_theorem_2(
     clients, gap = _counts(owner, clients, gap)
     smooth = check.positive(owner, "smoothness", smoothness)
     curve = check.positive(owner, "curvature", curvature)
-    if curve > smooth:
+    if curve > smooth * (1 + ROUNDING):
         raise check.refuse(owner, "curvature", f"be at most the smoothness {smooth:g}", curvature)
     shift = check.at_least(owner, "shift", shift, 0)
     least = fedsea_shift(smoothness=smooth, curvature=curve, gap=gap)
-    if _early(shift, smooth, curve, gap) > 0.5 * (1 + 1e-12) or shift < least - 1e-9:
+    if 1 + shift < (1 + least) * (1 - ROUNDING):
         wanted = (
             f"be at least {least:.6g}, where 4 L / (mu s) + 96 W L (gap - 1)^2 / (mu s)^2 <= 1/2"
         )
