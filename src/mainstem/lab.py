@@ -32,7 +32,7 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     figure, rows = compare(runs)
     for row, name in zip(rows, names, strict=True):
         row["folder"] = str(folder / name.replace(" ", "-"))
-    return rows, _drawn(figure, folder / "comparison.png")
+    return rows, figures.save(figure, folder / "comparison.png")
 
 
 def advise_file(path: Path, changes: Iterable[str], budget: float, horizon: int | None) -> Advice:
@@ -66,11 +66,5 @@ def run_demo(folder: Path) -> tuple[Rows, Path]:
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")
     _, rows = compare(list(runs.values()))
     rows = [{**row, "algorithm": name} for row, name in zip(rows, runs, strict=True)]
-    return rows, _drawn(figure, folder / "accuracy.png")
+    return rows, figures.save(figure, folder / "accuracy.png")
 
-
-def _drawn(figure: Any, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    figure.savefig(path.with_suffix(".svg"))
-    return path

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from mainstem.cli import advise, bounds, data, demo, plan, run
+from mainstem.cli import advise, bounds, data, demo, plan, reproduce, run
 from mainstem.errors import MainstemError
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -24,6 +24,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("advise")(advise.advise)
 app.command("bounds")(bounds.bounds)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 
 

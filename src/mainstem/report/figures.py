@@ -1,6 +1,7 @@
 """Figures: curves with the spread over seeds, in a form fit for print."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,34 +39,123 @@ def curves(
     steps: np.ndarray | Mapping[str, np.ndarray] | None = None,
     bounds: Mapping[str, tuple[str, np.ndarray]] | None = None,
     log: str = "",
+    across: str = "step t",
+    marked: bool = False,
 ) -> Any:
     """One line for each name from values [seeds, steps]; a band of two standard errors over seeds.
 
     `steps` says where the values are (for each), if not at every step; `bounds` (a title and values for
-    each) are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y", "xy").
+    each) are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y", "xy"). `across`
+    names the horizontal axis, `marked` puts a mark at every point.
     """
+    return panels(
+        {"": named}, label, steps=steps, bounds=bounds, log=log, across=across, marked=marked
+    )
+
+
+def panels(
+    titled: Mapping[str, Mapping[str, np.ndarray]],
+    label: str,
+    *,
+    steps: np.ndarray | Mapping[str, np.ndarray] | None = None,
+    bounds: Mapping[str, tuple[str, np.ndarray]] | None = None,
+    log: str = "",
+    across: str | Mapping[str, str] = "step t",
+    marked: bool = False,
+) -> Any:
+    """`curves` side by side, one legend for all; a name has the same colour everywhere."""
     plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    for (name, values), colour in zip(named.items(), _cycle(len(named)), strict=True):
-        t = np.arange(1, values.shape[1] + 1) if steps is None else steps
-        t = t[name] if isinstance(t, Mapping) else t
-        mean = values.mean(axis=0)
-        axes.plot(t, mean, label=name, color=colour, linewidth=1.6)
-        if values.shape[0] > 1:
-            error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
-            axes.fill_between(t, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-        if bounds and name in bounds:
-            title, most = bounds[name]
-            axes.plot(t, most, linestyle="--", color=colour, linewidth=1.0, label=title)
-    axes.set_xlabel("step t")
+    columns = min(len(titled), 4 if len(titled) > 6 else 3)
+    rows = -(-len(titled) // columns)
+    size = (6.4, 4.0) if len(titled) == 1 else (3.1 * columns, 2.6 * rows + 0.5)
+    figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    names = list(dict.fromkeys(name for named in titled.values() for name in named))
+    colours = dict(zip(names, _cycle(len(names)), strict=True))
+    for axes in grid.flat[len(titled) :]:
+        axes.set_visible(False)
+    for n, ((title, named), axes) in enumerate(zip(titled.items(), grid.flat, strict=False)):
+        for name, values in named.items():
+            t = np.arange(1, values.shape[1] + 1) if steps is None else steps
+            t = t[name] if isinstance(t, Mapping) else t
+            _line(axes, t, values, name, colours[name], marked)
+            if bounds and name in bounds:
+                told, most = bounds[name]
+                axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=told)
+        _dress(axes, title, across if isinstance(across, str) else across[title], log)
+        if n % columns == 0:
+            axes.set_ylabel(LABELS.get(label, label))
+    _legend(figure, grid)
+    plt.close(figure)
+    return figure
+
+
+def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
+    """Bars side by side in groups, from values [seeds], with two standard errors over seeds."""
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(1.0 * len(groups) + 1.4, 3.6), layout="constrained")
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    width = 0.8 / len(names)
+    for n, (name, colour) in enumerate(zip(names, _cycle(len(names)), strict=True)):
+        places = [place for place, group in enumerate(groups.values()) if name in group]
+        values = [np.asarray(group[name]) for group in groups.values() if name in group]
+        errors = [2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 for each in values]
+        axes.bar(
+            [place + (n - (len(names) - 1) / 2) * width for place in places],
+            [each.mean() for each in values],
+            width,
+            yerr=errors,
+            label=name,
+            color=colour,
+            error_kw={"linewidth": 0.8},
+        )
+    low = min(float(each.mean()) for group in groups.values() for each in group.values())
+    axes.set_ylim(bottom=max(0.0, low - 0.1))
+    axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylabel(LABELS.get(label, label))
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    _legend(figure, np.array([[axes]]))
+    plt.close(figure)
+    return figure
+
+
+def save(figure: Any, path: Path) -> Path:
+    """The figure as PNG at `path`, and beside it as SVG and PDF."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    for vector in (".svg", ".pdf"):
+        figure.savefig(path.with_suffix(vector))
+    return path
+
+
+def _line(axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool) -> None:
+    mean = values.mean(axis=0)
+    marks = {"marker": "o", "markersize": 3.5} if marked else {}
+    axes.plot(t, mean, label=name, color=colour, linewidth=1.6, **marks)
+    if values.shape[0] > 1:
+        error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
+        axes.fill_between(t, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+
+
+def _dress(axes: Any, title: str, across: str, log: str) -> None:
+    axes.set_title(title, fontsize="medium")
+    axes.set_xlabel(across)
     axes.set_xscale("log" if "x" in log else "linear")
     axes.set_yscale("log" if "y" in log else "linear")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    plt.close(figure)
-    return figure
+
+
+def _legend(figure: Any, grid: np.ndarray) -> None:
+    """One entry for each name, below all panels."""
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    columns = 2 if grid.size == 1 else min(4, len(found))
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+    )
 
 
 def _cycle(count: int) -> list[str]:

@@ -58,7 +58,7 @@ def environment() -> dict[str, Any]:
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        "devices": [str(device) for device in jax.devices()],
+        "devices": [f"{device} ({device.device_kind})" for device in jax.devices()],
         "packages": versions,
     }
 

@@ -295,15 +295,20 @@ class Run:
         return place
 
 
-def load(path: str | Path) -> Run:
-    """The run in a folder; its problem and stream are rebuilt where the spec allows."""
+def load(
+    path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None
+) -> Run:
+    """The run in a folder; its problem and stream are rebuilt where the spec allows.
+
+    Give them where they came from code or data of your own, or are at hand anyway.
+    """
     spec, summary, model, trace = folders.read(Path(path))
     fields = {name: summary[name] for name in Summary._fields}
-    built = _rebuilt(spec)
+    built = _rebuilt(spec, problem, stream)
     return Run(spec, Summary(**fields), trace, model, *built)
 
 
-def _rebuilt(spec: dict[str, Any]) -> Any:
+def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | None) -> Any:
     """(algorithm, problem, stream_of, domain), each None if it came from the user's own code."""
     from mainstem import algorithms, problems, streams
 
@@ -314,13 +319,14 @@ def _rebuilt(spec: dict[str, Any]) -> Any:
             return None
 
     algorithm = attempt(algorithms, spec["algorithm"][0])
-    problem = attempt(problems, spec["problem"])
+    problem = attempt(problems, spec["problem"]) if problem is None else problem
     domain = None
     if problem is not None:
         bounded = problem.domain.support is not None
         if bounded or algorithm is not None:
             domain = problem.domain if bounded else algorithm.domain
-    return algorithm, problem, lambda: attempt(streams, spec["stream"]), domain
+    rebuilt = functools.partial(attempt, streams, spec["stream"])
+    return algorithm, problem, rebuilt if stream is None else lambda: stream, domain
 
 
 def _overlaid(found: Mapping[str, bounds.Beside]) -> Any:

@@ -1,0 +1,1 @@
+"""Every published result as a spec with claims that a machine checks."""

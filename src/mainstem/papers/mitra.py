@@ -1,0 +1,45 @@
+"""FedOMD's experiment (Mitra, Hassani and Pappas 2021, Section VII).
+
+Twenty clients on [-3, 3], a ~ N(2, 5), loss (x - a)^2 / 2 at even steps and (x + a)^2 / 2 at odd ones, step
+1 / t (that is 2 / (sigma t)), regret against the best point of each prefix.
+"""
+
+import numpy as np
+
+import mainstem as ms
+from mainstem import parts, rules
+from mainstem.papers.evidence import Evidence, logarithmic, together
+from mainstem.papers.result import Numbers
+from mainstem.papers.runner import Runner
+
+CLIENTS, LOW, HIGH, CURVATURE = 20, -3.0, 3.0, 1.0
+FIRST = 20  # the shortest prefix of a fit: before it the first few steps decide
+CHOSEN = (
+    "T = 2,000 and 50 seeds: the paper names neither.",
+    "The fits are over prefixes of at least 20 steps.",
+)
+
+
+def played(
+    runner: Runner, period: int, heard: int = CLIENTS, *, steps: int, seeds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(collective regret [seeds, steps], Theorem 2's bound [steps]); `heard` speak every `period` steps."""
+    algorithm = ms.fedomd(
+        rules.fedomd_strongly_convex(CURVATURE),
+        mirror=parts.euclidean(parts.box(LOW, HIGH)),
+        sync=parts.every(period),
+        participation=parts.everyone() if heard == CLIENTS else parts.exactly(heard),
+    )
+    problem = ms.problems.quadratic(dimension=1, low=LOW, high=HIGH)
+    stream = ms.streams.alternating(CLIENTS)
+    run = runner.run(algorithm, problem, stream, steps=steps, seeds=seeds)
+    regret = np.atleast_2d(run.regret("all").values)
+    if heard < CLIENTS:  # the theorem is for full participation
+        return regret, np.full(steps, np.nan)
+    return regret, np.asarray(run.bound(range(1, steps + 1)).value)
+
+
+def like_log(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
+    """All these curves grow like log T."""
+    at = np.arange(FIRST, numbers[names[0]].shape[1] + 1)
+    return together(*(logarithmic(name, at, numbers[name][:, FIRST - 1 :]) for name in names))

@@ -1,0 +1,1 @@
+"""One file a result; a file that is here is in `mainstem reproduce --list`."""

@@ -1,0 +1,46 @@
+"""Regret against the horizon, for several numbers of clients heard (Mitra et al. 2021, Fig. 1, right)."""
+
+from typing import Any
+
+from mainstem.papers import mitra
+from mainstem.papers.evidence import rising
+from mainstem.papers.result import Claim, Numbers, Result
+from mainstem.papers.runner import Runner
+from mainstem.report import figures
+
+PERIOD, HEARD = 20, (20, 10, 5, 2)
+NAMES = tuple(f"K = {heard}" for heard in HEARD)
+
+
+def measure(runner: Runner, **size: int) -> Numbers:
+    """Regret [seeds, steps] for each number of clients heard."""
+    pairs = zip(NAMES, HEARD, strict=True)
+    return {name: mitra.played(runner, PERIOD, heard, **size)[0] for name, heard in pairs}
+
+
+def draw(numbers: Numbers) -> Any:
+    """The paper's figure."""
+    return figures.curves(numbers, "regret $R_T$ (collective)", across="time horizon T", log="x")
+
+
+RESULT = Result(
+    name="fedomd-fig1-right",
+    paper="Mitra, Hassani and Pappas 2021, Fig. 1 (right)",
+    about="FedOMD's regret against the horizon when K of 20 clients are heard every 20 steps.",
+    full={"steps": 2000, "seeds": 50},
+    quick={"steps": 1000, "seeds": 20},
+    measure=measure,
+    claims=(
+        Claim(
+            "Smaller K leads to larger regret.",
+            lambda numbers: rising({name: numbers[name][:, -1] for name in NAMES}),
+        ),
+        Claim(
+            "R_T scales logarithmically with T.",
+            lambda numbers: mitra.like_log(numbers, NAMES),
+        ),
+    ),
+    draw=draw,
+    minutes=0.5,
+    chosen=mitra.CHOSEN,
+)
