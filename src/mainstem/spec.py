@@ -15,14 +15,15 @@ V = TypeVar("V")
 
 
 class Spec:
-    """The factory's name and the arguments it was called with.
+    """The factory's name, the arguments it was called with, and the module it is from.
 
     Compared by identity, so that the value that carries it stays hashable.
     """
 
-    def __init__(self, name: str, arguments: dict[str, Any]):
+    def __init__(self, name: str, arguments: dict[str, Any], module: str = ""):
         self.name = name
         self.arguments = arguments
+        self.module = module
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{key}={plain(value)!r}" for key, value in self.arguments.items())
@@ -43,7 +44,7 @@ def recorded(factory: Callable[P, V]) -> Callable[P, V]:
         except BadParameter as error:
             raise _as_called(factory.__name__, signature, error) from None
         arguments = _flattened(signature, signature.bind(*args, **kwargs))
-        return made._replace(spec=Spec(factory.__name__, arguments))
+        return made._replace(spec=Spec(factory.__name__, arguments, factory.__module__))
 
     return build
 

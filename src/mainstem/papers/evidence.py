@@ -6,6 +6,7 @@ two sides are taken seed by seed, since both sides saw the same stream; statisti
 (a fit, a level in dB) come as jackknife pseudo-values. A margin of a single number is exact.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ def rising(named: Mapping[str, np.ndarray]) -> Evidence:
     """Each is above the one before it."""
     values = list(named.values())
     text = " < ".join(f"{name}: {shown(each)}" for name, each in named.items())
-    return Evidence(text, tuple(b - a for a, b in zip(values, values[1:], strict=False)))
+    return Evidence(text, tuple(b - a for a, b in itertools.pairwise(values)))
 
 
 def falling(named: Mapping[str, np.ndarray]) -> Evidence:
@@ -104,9 +105,7 @@ def between(name: str, samples: np.ndarray, low: float, high: float) -> Evidence
 
 def together(*each: Evidence) -> Evidence:
     """All of them."""
-    return Evidence(
-        "; ".join(one.measured for one in each), sum((one.margins for one in each), ())
-    )
+    return Evidence("; ".join(one.measured for one in each), sum((one.margins for one in each), ()))
 
 
 def jackknife(statistic: Callable[..., float], *values: np.ndarray) -> np.ndarray:

@@ -187,5 +187,12 @@ def digest(result: Result, size: str, seed: int) -> str:
     from mainstem.papers.runner import fingerprint
 
     code = fingerprint(("papers", "measure", "theory", "report"))
-    content = [result.name, fingerprint(), code, size, repr(sorted(result.size(size).items())), seed]
+    content = [
+        result.name,
+        fingerprint(),
+        code,
+        size,
+        repr(sorted(result.size(size).items())),
+        seed,
+    ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]

@@ -7,20 +7,23 @@ numbers. A change of that code therefore makes them anew; a change of a figure o
 
 import functools
 import hashlib
+import inspect
 import json
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.engines.simulate import simulate
 from mainstem.run import Run, load
-from mainstem.spec import plain
+from mainstem.spec import Spec, plain
 
 PACKAGE = Path(__file__).resolve().parents[1]
 DECIDES = ("algorithms", "base", "datasets", "engines", "parts", "problems", "streams")
 DECIDES_TOO = ("random.py", "rules.py")
+KNOWN = {name.removesuffix(".py") for name in DECIDES + DECIDES_TOO}
 
 
 @functools.cache
@@ -33,6 +36,17 @@ def fingerprint(names: Iterable[str] = DECIDES + DECIDES_TOO) -> str:
             digest.update(file.relative_to(PACKAGE).as_posix().encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def elsewhere(value: Any) -> Iterator[str]:
+    """The source of the modules outside those folders that made `value` or a part of it."""
+    spec = getattr(value, "spec", None)
+    if not isinstance(spec, Spec):
+        return
+    if spec.module and spec.module.removeprefix("mainstem.").partition(".")[0] not in KNOWN:
+        yield inspect.getsource(sys.modules[spec.module])
+    for argument in spec.arguments.values():
+        yield from elsewhere(argument)
 
 
 class Runner:
@@ -49,7 +63,9 @@ class Runner:
     ) -> Run:
         """The run of `simulate` with these arguments and `seeds` seeds."""
         chosen = {"seeds": [self.seed + n for n in range(seeds)], **settings}
-        key = [plain(each) for each in (algorithm, problem, stream, chosen, fingerprint())]
+        asked = (algorithm, problem, stream)
+        code = [fingerprint(), *sorted({text for each in asked for text in elsewhere(each)})]
+        key = [*(plain(each) for each in asked), plain(chosen), code]
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
         place = self.folder / f"{algorithm.spec.name}-{digest}"
         if (place / "run.json").exists():

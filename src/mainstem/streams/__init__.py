@@ -6,6 +6,7 @@ from mainstem.streams.deal import by_key, by_label, evenly, in_time
 from mainstem.streams.files import csv, parquet
 from mainstem.streams.generated import alternating, generated
 from mainstem.streams.log import log
+from mainstem.streams.partners import partners
 from mainstem.streams.residuals import linear_bandit, residuals
 from mainstem.streams.sea import sea_quadratic, sea_ridge
 from mainstem.streams.split import sometimes, split
@@ -26,6 +27,7 @@ __all__ = [
     "linear_bandit",
     "log",
     "parquet",
+    "partners",
     "residuals",
     "sea_quadratic",
     "sea_ridge",

@@ -11,8 +11,10 @@ from mainstem.errors import BadData
 from mainstem.spec import recorded
 
 MERGED = 0.3  # of the classes become C0
+TRIES = 100  # draws of them, where some leave too few samples
 CACHE = 2**26  # bytes of draws to keep for the next run
 SPARED = 0.3  # of the rows are held out, where the source has no test part of its own
+ASKED = 500  # of the held-out rows of each class are asked, if there are more
 
 
 class Tasks(NamedTuple):
@@ -39,11 +41,13 @@ class Deal(NamedTuple):
 def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) -> Stream:
     r"""Each client tells C0 from a class of its own; for `problems.personal(..., classes=2)`.
 
-    Out of K classes floor(0.3 K) at random are merged into C0. Each client gets N samples of C0 and N
+    Out of K classes floor(0.3 K) at random are merged into C0 (drawn again if there are too few samples
+    in them, or too few left, for that many clients). Each client gets N samples of C0 and N
     of one other class, N at most `most`, all disjoint, and goes through them again and again. A random
     half of the features (or `shared` of them) are global, the rest local. All of it comes from the
     run's seed, so that `seeds=50` are fifty rollouts. Held out are the source's test rows, or 30 % of
-    all: `run.held_out()` gives each client's balanced accuracy in its own task.
+    all: `run.held_out()` gives each client's balanced accuracy in its own task, from up to 500 of them
+    for each class, weighted so that its expectation is that of all.
     """
     clients = check.integer("tasks", "clients", clients, least=1)
     most = check.integer("tasks", "most", most, least=1)
@@ -92,14 +96,16 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
 
     def exam(seed: int) -> Exam:
         drawn = draw(seed)
-        rows = features[drawn.spared][:, drawn.order]
-        found = target[drawn.spared]
+        asked, mass = _asked(np.random.default_rng([seed, 31]), drawn.spared, target)
+        rows = features[asked][:, drawn.order]
+        found = target[asked]
         negative = np.isin(found, drawn.merged)[None].repeat(clients, axis=0)
         positive = found[None] == drawn.others[:, None]
         for name, each in (("C0", negative), ("its class", positive)):
             for k in np.flatnonzero(~each.any(axis=1)):
                 raise BadData(f"tasks: no sample of {name} is held out for client {k}, seed {seed}")
-        weights = sum(0.5 * each / each.sum(axis=1, keepdims=True) for each in (negative, positive))
+        masses = (mass * negative, mass * positive)
+        weights = sum(0.5 * each / each.sum(axis=1, keepdims=True) for each in masses)
         return Exam((rows[:, :common], rows[:, common:]), positive.astype(np.int32), weights)
 
     return Stream(
@@ -112,6 +118,21 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
         drawn=drawn,
         exam=exam,
     )
+
+
+def _asked(
+    draw: np.random.Generator, spared: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Up to so many held-out rows of each class, and how many each of them stands for."""
+    rows, masses = [], []
+    for label in np.unique(target[spared]):
+        all_of = spared[target[spared] == label]
+        some = all_of if len(all_of) <= ASKED else draw.choice(all_of, ASKED, replace=False)
+        rows.append(some)
+        masses.append(np.full(len(some), len(all_of) / len(some)))
+    found = np.concatenate(rows)
+    order = np.argsort(found)
+    return found[order], np.concatenate(masses)[order]
 
 
 def _draw(
@@ -130,21 +151,7 @@ def _draw(
         mixed = draw.permutation(len(target))
         cut = int(SPARED * len(target))
         used, spared = mixed[cut:], mixed[:cut]
-    merged = draw.choice(classes, int(MERGED * classes), replace=False)
-    zero = draw.permutation(used[np.isin(target[used], merged)])
-    each = min(most, len(zero) // clients)
-    if each == 0:
-        raise BadData(
-            f"tasks: {len(zero)} samples of the merged classes are too few for {clients} clients"
-        )
-    buckets = []
-    for label in np.setdiff1d(np.arange(classes), merged):
-        rows = draw.permutation(used[target[used] == label])
-        buckets += [rows[n : n + each] for n in range(0, len(rows) - each + 1, each)]
-    if len(buckets) < clients:
-        raise BadData(
-            f"tasks: {len(buckets)} buckets of {each} samples are too few for {clients} clients"
-        )
+    merged, zero, each, buckets = _merged(draw, target, used, classes, clients, most)
     chosen = draw.permutation(len(buckets))[:clients]
     table = np.zeros((clients, 2 * most), np.int32)
     labels = np.zeros((clients, 2 * most), np.int32)
@@ -156,3 +163,29 @@ def _draw(
     order = draw.permutation(width).astype(np.int32)
     others = np.array([target[buckets[bucket][0]] for bucket in chosen])
     return Deal(order, table, labels, 2 * each, spared, merged, others)
+
+
+def _merged(
+    draw: np.random.Generator,
+    target: np.ndarray,
+    used: np.ndarray,
+    classes: int,
+    clients: int,
+    most: int,
+) -> tuple[np.ndarray, np.ndarray, int, list[np.ndarray]]:
+    """(classes of C0, their rows, how many for each client, buckets of other rows), enough for all."""
+    for _ in range(TRIES):
+        merged = draw.choice(classes, int(MERGED * classes), replace=False)
+        zero = draw.permutation(used[np.isin(target[used], merged)])
+        each = min(most, len(zero) // clients)
+        why = f"{len(zero)} samples of the merged classes are too few"
+        if each == 0:
+            continue
+        buckets = []
+        for label in np.setdiff1d(np.arange(classes), merged):
+            rows = draw.permutation(used[target[used] == label])
+            buckets += [rows[n : n + each] for n in range(0, len(rows) - each + 1, each)]
+        why = f"{len(buckets)} buckets of {each} samples are too few"
+        if len(buckets) >= clients:
+            return merged, zero, each, buckets
+    raise BadData(f"tasks: {why} for {clients} clients")

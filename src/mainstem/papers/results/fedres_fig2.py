@@ -1,0 +1,12 @@
+"""Three methods on eight datasets with 10 clients (Agarwal et al. 2020, Fig. 2)."""
+
+from mainstem.papers.agarwal_claims import comparison
+
+RESULT = comparison(
+    "fedres-fig2",
+    "Fig. 2",
+    clients=10,
+    minutes=4,
+    quick=("usps", "satimage", "letter", "pendigits"),
+    recorded={},
+)

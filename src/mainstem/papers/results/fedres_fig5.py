@@ -1,0 +1,24 @@
+"""Accuracy against the delay: letter and pendigits (Agarwal et al. 2020, Fig. 5)."""
+
+from functools import partial
+
+from mainstem.papers.agarwal_claims import MODEST, READINGS, lost, over_delays
+
+DATASETS = ("letter", "pendigits")
+
+RESULT = over_delays(
+    "fedres-fig5",
+    "Fig. 5",
+    datasets=DATASETS,
+    judged={
+        f"{source}: modest, {method}": (
+            f"A modest degradation with delay: {source}, {reading}.",
+            partial(lost, source=source, method=method, allowed=MODEST),
+        )
+        for source in DATASETS
+        for method, reading in READINGS.items()
+    },
+    minutes=4,
+    quick=DATASETS,
+    recorded={},
+)

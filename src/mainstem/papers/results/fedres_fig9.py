@@ -1,0 +1,70 @@
+"""Accuracy against the delay: mnist, satimage, sensorless, usps (Agarwal et al. 2020, Fig. 9)."""
+
+from functools import partial
+
+from mainstem.papers.agarwal import TOGETHER
+from mainstem.papers.agarwal_claims import (
+    CLOSE,
+    MODERATE,
+    READINGS,
+    Judged,
+    lost,
+    ordered,
+    over_delays,
+    suffers,
+)
+from mainstem.papers.evidence import Evidence, together
+from mainstem.papers.result import Numbers
+
+ROBUST = ("mnist", "satimage", "usps")
+
+
+def always_best(numbers: Numbers, source: str, method: str) -> Evidence:
+    """Above both baselines at every delay."""
+    return together(
+        *(
+            ordered(numbers, source, (baseline, method), delay=int(delay))
+            for baseline in ("Central", "Independent")
+            for delay in numbers["delays"]
+        )
+    )
+
+
+def judged() -> Judged:
+    """Robust in three of four; sensorless suffers."""
+    found: Judged = {}
+    for source in ROBUST:
+        found[f"{source}: central robust"] = (
+            f"Central is robust with delays: {source}.",
+            partial(lost, source=source, method="Central", allowed=CLOSE),
+        )
+        for method, reading in READINGS.items():
+            found[f"{source}: robust, {method}"] = (
+                f"FedRes is robust with delays: {source}, {reading}.",
+                partial(lost, source=source, method=method, allowed=CLOSE),
+            )
+            found[f"{source}: best, {method}"] = (
+                f"FedRes constantly outperforms both baselines: {source}, {reading}.",
+                partial(always_best, source=source, method=method),
+            )
+    for method, reading in READINGS.items():
+        found[f"sensorless: suffers, {method}"] = (
+            f"FedRes suffers from degradation with delays: sensorless, {reading}.",
+            partial(suffers, source="sensorless", method=method),
+        )
+        found[f"sensorless: above, {method}"] = (
+            f"FedRes still outperforms Central when the delay is not excessive (50): sensorless, {reading}.",
+            partial(ordered, source="sensorless", methods=("Central", method), delay=MODERATE),
+        )
+    return found
+
+
+RESULT = over_delays(
+    "fedres-fig9",
+    "Fig. 9",
+    datasets=TOGETHER,
+    judged=judged(),
+    minutes=8,
+    quick=("satimage", "sensorless"),
+    recorded={},
+)

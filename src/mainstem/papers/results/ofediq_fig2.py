@@ -1,0 +1,77 @@
+"""What the transmission period does at equal traffic (Kwon et al. 2023, Fig. 2)."""
+
+from functools import partial
+from typing import Any
+
+import mainstem as ms
+from mainstem.papers import kwon
+from mainstem.papers.evidence import Evidence, falling, near, together
+from mainstem.papers.result import Claim, Numbers, Result
+from mainstem.papers.runner import Runner
+from mainstem.report import figures
+
+EARLY = 200
+PLAIN = {f"OFedIQ({period}, {period / 100:g}, ∞)": period for period in (1, 5, 20, 100)}
+PLANNED = {f"OFedIQ({period}, {0.086 * period:g}, 3, 777)": period for period in (1, 2, 5, 10)}
+
+
+def measure(runner: Runner, **size: int) -> Numbers:
+    """Accuracy(t) for each period L with a fixed p / L, plainly and with the planned quantiser."""
+    ways = {
+        name: ms.ofediq(kwon.STEP, period / 100, period=period) for name, period in PLAIN.items()
+    } | {
+        name: ms.ofediq(kwon.STEP, 0.086 * period, period=period, levels=3, blocks=777)
+        for name, period in PLANNED.items()
+    }
+    return {name: kwon.curve(runner, way, "mnist", **size) for name, way in ways.items()}
+
+
+def severer(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
+    """At t = 200 each longer period is worse."""
+    return falling(kwon.final(numbers, *names, at=EARLY))
+
+
+def best(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
+    """At the end L = 1 is above every other."""
+    return together(*(falling(kwon.final(numbers, names[0], other)) for other in names[1:]))
+
+
+def negligible(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
+    """At the end L = 1 and the next period are within a point."""
+    return near(kwon.final(numbers, *names[:2]), kwon.HAIR)
+
+
+def draw(numbers: Numbers) -> Any:
+    """The paper's figure, in both readings."""
+    titled = {
+        "plain, p / L = 0.01": {name: numbers[name] for name in PLAIN},
+        "planned quantiser, p / L = 0.086": {name: numbers[name] for name in PLANNED},
+    }
+    return figures.panels(titled, "Accuracy(t)", across="time step t", log="x")
+
+
+RESULT = Result(
+    name="ofediq-fig2",
+    paper="Kwon, Park and Hong 2023, Fig. 2",
+    about="Accuracy on MNIST for transmission periods L at a fixed p / L: 99 % of the uplink saved.",
+    full=kwon.FULL_MNIST,
+    quick=kwon.QUICK_MNIST,
+    measure=measure,
+    claims=tuple(
+        Claim(f"{says} ({reading})", partial(shows, names=tuple(names)))
+        for reading, names in (("plain", PLAIN), ("planned quantiser", PLANNED))
+        for says, shows in (
+            ("For a fixed p / L the loss at t = 200 is severer as L increases.", severer),
+            ("L = 1 is the best choice at the end.", best),
+            ("The loss of the next L is negligible when t is sufficiently large.", negligible),
+        )
+    ),
+    draw=draw,
+    minutes=6,
+    chosen=(
+        *kwon.CHOSEN,
+        "The paper does not say whether its curves are quantised: both readings are shown. Periods up to "
+        "the longest that the budget allows (p = 1, and 0.86).",
+    ),
+    gpu=True,
+)

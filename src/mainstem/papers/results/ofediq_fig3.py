@@ -1,0 +1,52 @@
+"""What the planned quantiser gains at equal traffic (Kwon et al. 2023, Fig. 3)."""
+
+from typing import Any
+
+import mainstem as ms
+from mainstem.papers import kwon
+from mainstem.papers.evidence import rising
+from mainstem.papers.result import Claim, Numbers, Result
+from mainstem.papers.runner import Runner
+from mainstem.report import figures
+
+RATE = 0.086
+PLANNED, PLAIN, AVERAGED = "OFedIQ(1, 0.086, 3, 777)", "OFedIQ(1, 0.086, 7, 1)", "OFedAvg(0.01)"
+WAYS = {
+    PLANNED: lambda: ms.ofediq(kwon.STEP, RATE, levels=3, blocks=777),
+    PLAIN: lambda: ms.ofediq(kwon.STEP, RATE, levels=7, blocks=1),
+    AVERAGED: lambda: ms.ofedavg(kwon.STEP, 0.01),
+}
+
+
+def measure(runner: Runner, **size: int) -> Numbers:
+    """Accuracy(t) for each way to spend 1 % of the uplink."""
+    return {name: kwon.curve(runner, way(), "mnist", **size) for name, way in WAYS.items()}
+
+
+def draw(numbers: Numbers) -> Any:
+    """The paper's figure."""
+    return figures.curves(numbers, "Accuracy(t)", across="time step t", log="x")
+
+
+RESULT = Result(
+    name="ofediq-fig3",
+    paper="Kwon, Park and Hong 2023, Fig. 3",
+    about="Accuracy on MNIST of three ways to save 99 % of the uplink.",
+    full=kwon.FULL_MNIST,
+    quick=kwon.QUICK_MNIST,
+    measure=measure,
+    claims=(
+        Claim(
+            "The optimised OFedIQ(1, 0.086, 3, 777) outperforms OFedIQ(1, 0.086, 7, 1).",
+            lambda numbers: rising(kwon.final(numbers, PLAIN, PLANNED)),
+        ),
+        Claim(
+            "The optimised OFedIQ(1, 0.086, 3, 777) outperforms OFedAvg(0.01).",
+            lambda numbers: rising(kwon.final(numbers, AVERAGED, PLANNED)),
+        ),
+    ),
+    draw=draw,
+    minutes=1,
+    chosen=kwon.CHOSEN,
+    gpu=True,
+)

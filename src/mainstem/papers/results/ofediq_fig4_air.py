@@ -1,0 +1,12 @@
+"""Four methods on air quality with two layers of 64 (Kwon et al. 2023, Fig. 4)."""
+
+from mainstem.papers import kwon
+
+RESULT = kwon.fig4(
+    "ofediq-fig4-air",
+    "air_quality",
+    regression=True,
+    full={"clients": 1000, "steps": 2000, "seeds": 5},
+    quick={"clients": 200, "steps": 500, "seeds": 5},
+    minutes=6,
+)

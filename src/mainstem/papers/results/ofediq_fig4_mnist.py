@@ -1,0 +1,13 @@
+"""Four methods on MNIST with the CNN (Kwon et al. 2023, Fig. 4)."""
+
+from mainstem.papers import kwon
+
+RESULT = kwon.fig4(
+    "ofediq-fig4-mnist",
+    "mnist",
+    regression=False,
+    full=kwon.FULL_MNIST,
+    quick=kwon.QUICK_MNIST,
+    minutes=4,
+    gpu=True,
+)
