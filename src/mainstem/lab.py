@@ -67,4 +67,3 @@ def run_demo(folder: Path) -> tuple[Rows, Path]:
     _, rows = compare(list(runs.values()))
     rows = [{**row, "algorithm": name} for row, name in zip(rows, runs, strict=True)]
     return rows, figures.save(figure, folder / "accuracy.png")
-

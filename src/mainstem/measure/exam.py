@@ -23,12 +23,22 @@ def examined(
         def one(model: Any, shown: Any, hidden: Any) -> Any:
             return problem.metrics(vectors.decide(model, shown, at), Sample(shown, hidden))
 
-        over_rows = jax.vmap(one, in_axes=(None, 0, 0))
-
         def client(model: Any, shown: Any, hidden: Any, weights: Any) -> Any:
-            return jax.tree.map(lambda each: weights @ each, over_rows(model, shown, hidden))
+            marked = jax.vmap(one, in_axes=(None, 0, 0))(model, shown, hidden)
+            return jax.tree.map(lambda each: weights @ each, marked)
 
-        marked = jax.jit(jax.vmap(client, in_axes=(0, None, 0, 0)))
+        def scored(model: Any, shown: Any, hidden: Any, weights: Any) -> Any:
+            """The same for a sum of linear parts: one product for all clients and rows."""
+            assert problem.linear is not None
+            features = problem.linear.features
+            extended = jax.vmap(lambda x: features(Sample(x, 0)))(shown)
+            scores = jnp.matmul(model, extended.T, precision="highest")
+            over_rows = jax.vmap(lambda s, x, y: problem.metrics(s, Sample(x, y)))
+            marked = jax.vmap(over_rows, in_axes=(0, None, 0))(scores, shown, hidden)
+            return jax.tree.map(lambda each: jnp.sum(weights * each, axis=1), marked)
+
+        linear = problem.residual is not None and problem.linear is not None
+        marked = jax.jit(scored if linear else jax.vmap(client, in_axes=(0, None, 0, 0)))
         marks = []
         for seed, of_seed in zip(seeds, models if many else models[None], strict=True):
             paper = stream.exam(seed)

@@ -283,7 +283,7 @@ def late(
         name=name,
         paper=f"Agarwal, Langford and Wei 2020, {figure}",
         about=f"Accuracy against the number of clients under a delay of {delay}, both readings of FedRes.",
-        full={"datasets": DATASETS, "clients": (10, 20, 50, 100), "seeds": 50, **size},
+        full={"datasets": DATASETS, "clients": (10, 50, 100), "seeds": 50, **size},
         quick={"datasets": tuple(quick), "clients": (10, 50), "seeds": 20, **size},
         measure=swept,
         claims=claims_of(judged, recorded, quick),

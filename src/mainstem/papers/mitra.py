@@ -15,7 +15,7 @@ from mainstem.papers.runner import Runner
 CLIENTS, LOW, HIGH, CURVATURE = 20, -3.0, 3.0, 1.0
 FIRST = 20  # the shortest prefix of a fit: before it the first few steps decide
 CHOSEN = (
-    "T = 2,000 and 50 seeds: the paper names neither.",
+    "T = 2,000 and 200 seeds: the paper names neither.",
     "The fits are over prefixes of at least 20 steps.",
 )
 

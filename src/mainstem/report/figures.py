@@ -98,7 +98,9 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
     for n, (name, colour) in enumerate(zip(names, _cycle(len(names)), strict=True)):
         places = [place for place, group in enumerate(groups.values()) if name in group]
         values = [np.asarray(group[name]) for group in groups.values() if name in group]
-        errors = [2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 for each in values]
+        errors = [
+            2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 for each in values
+        ]
         axes.bar(
             [place + (n - (len(names) - 1) / 2) * width for place in places],
             [each.mean() for each in values],
@@ -128,7 +130,9 @@ def save(figure: Any, path: Path) -> Path:
     return path
 
 
-def _line(axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool) -> None:
+def _line(
+    axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool
+) -> None:
     mean = values.mean(axis=0)
     marks = {"marker": "o", "markersize": 3.5} if marked else {}
     axes.plot(t, mean, label=name, color=colour, linewidth=1.6, **marks)

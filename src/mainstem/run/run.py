@@ -295,9 +295,7 @@ class Run:
         return place
 
 
-def load(
-    path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None
-) -> Run:
+def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None) -> Run:
     """The run in a folder; its problem and stream are rebuilt where the spec allows.
 
     Give them where they came from code or data of your own, or are at hand anyway.

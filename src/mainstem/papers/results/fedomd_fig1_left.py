@@ -42,8 +42,8 @@ RESULT = Result(
     name="fedomd-fig1-left",
     paper="Mitra, Hassani and Pappas 2021, Fig. 1 (left)",
     about="FedOMD's regret against the horizon for communication periods of 1 to 50 steps.",
-    full={"steps": 2000, "seeds": 50},
-    quick={"steps": 1000, "seeds": 20},
+    full={"steps": 2000, "seeds": 200},
+    quick={"steps": 1000, "seeds": 100},
     measure=measure,
     claims=(
         Claim(

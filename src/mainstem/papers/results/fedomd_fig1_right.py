@@ -27,8 +27,8 @@ RESULT = Result(
     name="fedomd-fig1-right",
     paper="Mitra, Hassani and Pappas 2021, Fig. 1 (right)",
     about="FedOMD's regret against the horizon when K of 20 clients are heard every 20 steps.",
-    full={"steps": 2000, "seeds": 50},
-    quick={"steps": 1000, "seeds": 20},
+    full={"steps": 2000, "seeds": 200},
+    quick={"steps": 1000, "seeds": 100},
     measure=measure,
     claims=(
         Claim(

@@ -71,6 +71,6 @@ RESULT = Result(
         Claim("It takes significantly more rounds to converge.", slower),
     ),
     draw=draw,
-    minutes=0.3,
+    minutes=0.4,
     chosen=partners.CHOSEN,
 )

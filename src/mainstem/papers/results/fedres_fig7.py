@@ -82,7 +82,7 @@ RESULT = Result(
         Claim("The fictitious-play strategy gets stuck before reaching the optimum.", stuck),
     ),
     draw=draw,
-    minutes=0.5,
+    minutes=0.8,
     chosen=(
         *partners.CHOSEN,
         "w^g is looked at after 0 to 20,000 steps at places nearly evenly spaced on a logarithmic axis.",

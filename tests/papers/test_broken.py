@@ -1,0 +1,70 @@
+"""Break an algorithm on purpose: the claims must notice."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import pytest
+
+import mainstem as ms
+from mainstem import parts
+from mainstem.algorithms import ofediq as ofediq_module
+from mainstem.papers import reproduce as papers
+from mainstem.papers import rizk
+from mainstem.papers.results import fedsea_rates
+from mainstem.parts import quantiser as quantiser_module
+
+
+def rounded_down(monkeypatch):
+    """A quantiser that never rounds up: small entries vanish."""
+    down = SimpleNamespace(uniform=lambda key, shape, dtype: jnp.zeros(shape, dtype))
+    monkeypatch.setattr(quantiser_module, "random", down)
+
+
+def unweighted(monkeypatch):
+    """Sums without 1 / p_k: what few say counts as what few say."""
+    monkeypatch.setattr(ofediq_module, "constant", lambda x: jnp.ones(x.shape))
+
+
+def unprojected(monkeypatch):
+    """A step that leaves the domain."""
+
+    def ball(*arguments):
+        return parts.l2_ball(*arguments)._replace(project=lambda x: x)
+
+    monkeypatch.setattr(fedsea_rates, "parts", SimpleNamespace(l2_ball=ball))
+
+
+def unnormalised(monkeypatch):
+    """Epochs that add up instead of sharing a step."""
+    monkeypatch.setattr(
+        rizk, "ms", Overlaid(dynamic_fedavg=partial(ms.dynamic_fedavg, normalised=False))
+    )
+
+
+class Overlaid:
+    """mainstem, but for some names."""
+
+    def __init__(self, **names):
+        self.__dict__.update(names)
+
+    def __getattr__(self, name):
+        return getattr(ms, name)
+
+
+BROKEN = [
+    pytest.param(unprojected, "fedsea-rates", False, id="Bregman step without projection"),
+    pytest.param(unnormalised, "dynfedavg-fig1a", False, id="epochs not normalised"),
+    pytest.param(rounded_down, "ofediq-fig4-occupancy", True, id="quantiser biased"),
+    pytest.param(unweighted, "ofediq-fig4-occupancy", True, id="sum without 1/p_k"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "name", "data"), BROKEN)
+def test_a_fault_changes_a_verdict(fault, name, data, monkeypatch, tmp_path, request):
+    if data:
+        request.getfixturevalue("filled")
+    fault(monkeypatch)
+    outcome = papers.reproduce(papers.catalogue()[name], "quick", folder=tmp_path)
+    assert not outcome.passed
