@@ -2,11 +2,12 @@
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import parts
+from mainstem import parts, random
 from mainstem.base import Pair, Stream, constant
 from tests.reference import fedres as reference
 
@@ -250,3 +251,21 @@ def test_pairs_are_models():
     run = simulated(ms.fedres_sgd(0.01), world(5, 2))
     assert run.client_models.shape == (2, 5)
     assert isinstance(run.problem.shapes, Pair)
+
+
+@pytest.mark.parametrize("variant", ["aligned", "on_arrival"])
+def test_central_is_fedres_whose_clients_have_nothing_of_their_own(variant):
+    """With local features of zero the own models never move."""
+
+    def sample(key, t, k):
+        x = random.normal(key, (3,))
+        return (x, jnp.zeros(2)), x @ jnp.array([1.0, -1.0, 0.5])
+
+    world = ms.streams.generated(sample, clients=4)
+    chosen = {"steps": 30, "dtype": "float64", "network": ms.network(up=2, down=1)}
+    both = [
+        ms.simulate(make(0.02, variant=variant), ms.problems.personal(3, 2), world, **chosen)
+        for make in (ms.central, ms.fedres_sgd)
+    ]
+    np.testing.assert_allclose(both[0].loss, both[1].loss, rtol=1e-12)
+    assert both[0].loss[-1] < both[0].loss[0]

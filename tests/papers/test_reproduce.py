@@ -117,7 +117,7 @@ def test_other_sizes_seeds_and_code_are_run_anew(tmp_path, monkeypatch):
     assert len([*(tmp_path / "runs").iterdir()]) == 2 * count
     papers.reproduce(result._replace(quick={"steps": 11, "seeds": 4}), "quick", folder=tmp_path)
     assert len([*(tmp_path / "runs").iterdir()]) == 3 * count
-    monkeypatch.setattr(runners, "fingerprint", lambda names=(): "other code")
+    monkeypatch.setattr(runners, "fingerprint", lambda *names: "other code")
     papers.reproduce(result, "quick", folder=tmp_path)
     assert len([*(tmp_path / "runs").iterdir()]) == 4 * count
 

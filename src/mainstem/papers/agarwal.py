@@ -54,12 +54,13 @@ METHODS: dict[str, Callable[[float], Algorithm]] = {
     "Independent": lambda scale: ms.independent(parts.adagrad(scale)),
     "Central": lambda scale: ms.central(parts.adagrad(scale)),
     "FedRes": lambda scale: ms.fedres_sgd(parts.adagrad(scale)),
+    "Central, on arrival": lambda scale: ms.central(parts.adagrad(scale), variant="on_arrival"),
     "FedRes, on arrival": lambda scale: ms.fedres_sgd(parts.adagrad(scale), variant="on_arrival"),
 }
 
 
 def scale_of(method: str, source: str) -> float:
-    """AdaGrad's scale; both readings of FedRes have one."""
+    """AdaGrad's scale; both readings of a method have one."""
     return SCALES[source][("Independent", "Central", "FedRes").index(method.partition(",")[0])]
 
 

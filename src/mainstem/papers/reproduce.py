@@ -18,6 +18,20 @@ from mainstem.papers.result import SIZES, Numbers, Result
 from mainstem.report import figures
 from mainstem.run.folder import arrays, write
 
+DECIDES = (  # everything but the command line
+    *(
+        "advice",
+        "algorithms",
+        "base",
+        "datasets",
+        "engines",
+        "measure",
+        "papers",
+        "parts",
+        "problems",
+    ),
+    *("report", "run", "streams", "theory", "random.py", "rules.py", "spec.py"),
+)
 ORDER = ("fedomd", "fedsea", "ofediq", "dynfedavg", "fedres")
 
 
@@ -186,13 +200,6 @@ def digest(result: Result, size: str, seed: int) -> str:
     """Of everything that decides the outcome: the code, the size, the seed."""
     from mainstem.papers.runner import fingerprint
 
-    code = fingerprint(("papers", "measure", "theory", "report"))
-    content = [
-        result.name,
-        fingerprint(),
-        code,
-        size,
-        repr(sorted(result.size(size).items())),
-        seed,
-    ]
+    code = fingerprint(*DECIDES)
+    content = [result.name, code, size, repr(sorted(result.size(size).items())), seed]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]

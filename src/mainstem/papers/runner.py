@@ -1,17 +1,18 @@
 """Makes runs, or finds them: what the same code made before of the same spec is not made again.
 
 Runs are shared between results (a figure at 50 clients is a point of a figure over clients), and lie in
-folders named after the digest of their spec, sizes and seeds included, and of the code that decides
-numbers. A change of that code therefore makes them anew; a change of a figure or a claim does not.
+folders named after the digest of their spec, sizes and seeds included, and of the code that decides their
+numbers: the engine, and the modules that made the algorithm, the problem and the stream with all that they
+import. A change there makes runs anew; a change of a figure, a claim or another algorithm does not.
 """
 
+import ast
 import functools
 import hashlib
-import inspect
+import importlib.util
 import json
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,11 @@ from mainstem.run import Run, load
 from mainstem.spec import Spec, plain
 
 PACKAGE = Path(__file__).resolve().parents[1]
-DECIDES = ("algorithms", "base", "datasets", "engines", "parts", "problems", "streams")
-DECIDES_TOO = ("random.py", "rules.py")
-KNOWN = {name.removesuffix(".py") for name in DECIDES + DECIDES_TOO}
+ENGINE = ("engines", "base", "random.py")
 
 
 @functools.cache
-def fingerprint(names: Iterable[str] = DECIDES + DECIDES_TOO) -> str:
+def fingerprint(*names: str) -> str:
     """A digest of the package's source in these folders and files."""
     digest = hashlib.sha256()
     for name in names:
@@ -38,15 +37,64 @@ def fingerprint(names: Iterable[str] = DECIDES + DECIDES_TOO) -> str:
     return digest.hexdigest()
 
 
-def elsewhere(value: Any) -> Iterator[str]:
-    """The source of the modules outside those folders that made `value` or a part of it."""
+def makers(value: Any) -> Iterator[str]:
+    """The modules of the factories that made `value` and its parts."""
     spec = getattr(value, "spec", None)
-    if not isinstance(spec, Spec):
-        return
-    if spec.module and spec.module.removeprefix("mainstem.").partition(".")[0] not in KNOWN:
-        yield inspect.getsource(sys.modules[spec.module])
-    for argument in spec.arguments.values():
-        yield from elsewhere(argument)
+    if isinstance(spec, Spec):
+        if spec.module:
+            yield spec.module
+        for argument in spec.arguments.values():
+            yield from makers(argument)
+
+
+@functools.cache
+def source(module: str) -> str:
+    """The text of a module."""
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).read_text()
+
+
+@functools.cache
+def imported(module: str) -> frozenset[str]:
+    """The modules of this package that a module imports; of packages, what is named and not all."""
+    found = set()
+    for node in ast.walk(ast.parse(source(module))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mainstem"):
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                found.add(inside if _is_module(inside) else str(node.module))
+    return frozenset(found - {"mainstem"})
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def needed(modules: set[str]) -> set[str]:
+    """These modules, and those of this package that they import, however far down.
+
+    A result's own module is taken alone: of what it imports, claims and figures decide no number.
+    """
+    found: set[str] = set()
+    ahead = set(modules)
+    while ahead:
+        module = ahead.pop()
+        found.add(module)
+        if not module.startswith("mainstem.papers"):
+            ahead |= imported(module) - found
+    return found
+
+
+def code(*made: Any) -> str:
+    """A digest of the code that decides the numbers of a run of these."""
+    modules = sorted(needed({module for value in made for module in makers(value)}))
+    told = [fingerprint(*ENGINE), *(f"{module}: {source(module)}" for module in modules)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 class Runner:
@@ -58,16 +106,21 @@ class Runner:
         self.devices: set[str] = set()
         self.saved = 0.0  # seconds that earlier calls spent on runs which this one found
 
+    def place(
+        self, algorithm: Algorithm, problem: Problem, stream: Stream, settings: dict[str, Any]
+    ) -> Path:
+        """The folder of a run."""
+        asked = (algorithm, problem, stream)
+        key = [*(plain(each) for each in asked), plain(settings), code(*asked)]
+        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
+        return self.folder / f"{algorithm.spec.name}-{digest}"
+
     def run(
         self, algorithm: Algorithm, problem: Problem, stream: Stream, *, seeds: int, **settings: Any
     ) -> Run:
         """The run of `simulate` with these arguments and `seeds` seeds."""
         chosen = {"seeds": [self.seed + n for n in range(seeds)], **settings}
-        asked = (algorithm, problem, stream)
-        code = [fingerprint(), *sorted({text for each in asked for text in elsewhere(each)})]
-        key = [*(plain(each) for each in asked), plain(chosen), code]
-        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
-        place = self.folder / f"{algorithm.spec.name}-{digest}"
+        place = self.place(algorithm, problem, stream, chosen)
         if (place / "run.json").exists():
             found = load(place, problem=problem, stream=stream)
             self.saved += float((place / "seconds").read_text())

@@ -65,7 +65,7 @@ def panels(
 ) -> Any:
     """`curves` side by side, one legend for all; a name has the same colour everywhere."""
     plt = pyplot()
-    columns = min(len(titled), 4 if len(titled) > 6 else 3)
+    columns = {4: 2, 7: 4, 8: 4}.get(len(titled), min(len(titled), 3))
     rows = -(-len(titled) // columns)
     size = (6.4, 4.0) if len(titled) == 1 else (3.1 * columns, 2.6 * rows + 0.5)
     figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
@@ -156,7 +156,7 @@ def _legend(figure: Any, grid: np.ndarray) -> None:
     for axes in grid.flat:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
-    columns = 2 if grid.size == 1 else min(4, len(found))
+    columns = min(len(found), (3 if len(found) == 3 else 2) if grid.size == 1 else 4)
     figure.legend(
         found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
     )

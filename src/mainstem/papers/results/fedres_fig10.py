@@ -3,9 +3,23 @@
 from functools import partial
 
 from mainstem.papers.agarwal import APART
-from mainstem.papers.agarwal_claims import MODERATE, READINGS, ordered, over_delays
+from mainstem.papers.agarwal_claims import (
+    MODERATE,
+    READINGS,
+    ordered,
+    over_delays,
+)
+from mainstem.papers.evidence import FAILS
 
 WORSE = ("letter", "pendigits", "shuttle")
+
+RECORDED = {
+    "shuttle: worse, FedRes, on arrival": (
+        FAILS,
+        None,
+        "Used on arrival it stays 3 to 4 points above Independent.",
+    ),
+}
 
 RESULT = over_delays(
     "fedres-fig10",
@@ -21,5 +35,5 @@ RESULT = over_delays(
     },
     minutes=8,
     quick=("pendigits", "shuttle"),
-    recorded={},
+    recorded=RECORDED,
 )

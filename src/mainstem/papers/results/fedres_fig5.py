@@ -2,9 +2,21 @@
 
 from functools import partial
 
-from mainstem.papers.agarwal_claims import MODEST, READINGS, lost, over_delays
+from mainstem.papers.agarwal_claims import (
+    LATE,
+    MODEST,
+    READINGS,
+    lost,
+    over_delays,
+)
+from mainstem.papers.evidence import FAILS
 
 DATASETS = ("letter", "pendigits")
+
+RECORDED = {
+    "letter: modest, FedRes": (FAILS, FAILS, LATE),
+    "pendigits: modest, FedRes": (FAILS, FAILS, LATE),
+}
 
 RESULT = over_delays(
     "fedres-fig5",
@@ -20,5 +32,5 @@ RESULT = over_delays(
     },
     minutes=4,
     quick=DATASETS,
-    recorded={},
+    recorded=RECORDED,
 )
