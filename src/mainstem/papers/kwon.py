@@ -23,7 +23,7 @@ CHOSEN = (
     '"Almost" is one point of accuracy, or 10 % of a mean squared error.',
 )
 FULL_MNIST = {"clients": 1000, "steps": 1000, "seeds": 20}
-QUICK_MNIST = {"clients": 100, "steps": 200, "seeds": 5}
+QUICK_MNIST = {"clients": 50, "steps": 200, "seeds": 4}
 
 
 @functools.cache
