@@ -5,7 +5,7 @@ from typing import Any
 
 import mainstem as ms
 from mainstem.papers import kwon
-from mainstem.papers.evidence import Evidence, falling, near, together
+from mainstem.papers.evidence import FAILS, Evidence, falling, near, together
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -13,6 +13,17 @@ from mainstem.report import figures
 EARLY = 200
 PLAIN = {f"OFedIQ({period}, {period / 100:g}, ∞)": period for period in (1, 5, 20, 100)}
 PLANNED = {f"OFedIQ({period}, {0.086 * period:g}, 3, 777)": period for period in (1, 2, 5, 10)}
+
+
+SEVERER = "For a fixed p / L the loss at t = 200 is severer as L increases."
+BEST = "L = 1 is the best choice at the end."
+LITTLE = "The loss of the next L is negligible when t is sufficiently large."
+HEARD = (
+    "At a fixed p / L a longer period hears more samples: each upload sums L gradients. Where few clients are "
+    "heard (plain, 10 of 1,000 at a step) that is worth more than fresh models: L = 5 has 0.895 at the end, L = "
+    "20 0.886, L = 1 0.871, L = 100 0.830. With the planned quantiser (86 of 1,000) L = 1 is ahead early, and L = 2 "
+    "at the end, by 0.3 points."
+)
 
 
 def measure(runner: Runner, **size: int) -> Numbers:
@@ -41,6 +52,12 @@ def negligible(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
     return near(kwon.final(numbers, *names[:2]), kwon.HAIR)
 
 
+def longest(numbers: Numbers) -> Evidence:
+    """The longest period against L = 1."""
+    names = tuple(PLAIN)
+    return falling(kwon.final(numbers, names[0], names[-1]))
+
+
 def draw(numbers: Numbers) -> Any:
     """The paper's figure, in both readings."""
     titled = {
@@ -57,14 +74,18 @@ RESULT = Result(
     full=kwon.FULL_MNIST,
     quick=kwon.QUICK_MNIST,
     measure=measure,
-    claims=tuple(
-        Claim(f"{says} ({reading})", partial(shows, names=tuple(names)))
-        for reading, names in (("plain", PLAIN), ("planned quantiser", PLANNED))
-        for says, shows in (
-            ("For a fixed p / L the loss at t = 200 is severer as L increases.", severer),
-            ("L = 1 is the best choice at the end.", best),
-            ("The loss of the next L is negligible when t is sufficiently large.", negligible),
-        )
+    claims=(
+        Claim(f"{SEVERER} (plain)", partial(severer, names=tuple(PLAIN)), FAILS, None, HEARD),
+        Claim(f"{BEST} (plain)", partial(best, names=tuple(PLAIN)), FAILS, None, HEARD),
+        Claim(f"{LITTLE} (plain)", partial(negligible, names=tuple(PLAIN)), FAILS, None, HEARD),
+        Claim(f"{SEVERER} (planned quantiser)", partial(severer, names=tuple(PLANNED)), quick=None),
+        Claim(
+            f"{BEST} (planned quantiser)", partial(best, names=tuple(PLANNED)), FAILS, None, HEARD
+        ),
+        Claim(
+            f"{LITTLE} (planned quantiser)", partial(negligible, names=tuple(PLANNED)), quick=None
+        ),
+        Claim("The longest period, L = 100, is far behind L = 1 at the end (plain).", longest),
     ),
     draw=draw,
     minutes=6,
