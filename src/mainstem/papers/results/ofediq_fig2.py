@@ -20,9 +20,9 @@ BEST = "L = 1 is the best choice at the end."
 LITTLE = "The loss of the next L is negligible when t is sufficiently large."
 HEARD = (
     "At a fixed p / L a longer period hears more samples: each upload sums L gradients. Where few clients are "
-    "heard (plain, 10 of 1,000 at a step) that is worth more than fresh models: L = 5 has 0.895 at the end, L = "
-    "20 0.886, L = 1 0.871, L = 100 0.830. With the planned quantiser (86 of 1,000) L = 1 is ahead early, and L = 2 "
-    "at the end, by 0.3 points."
+    "heard (plain, 10 of 1,000 at a step) that is worth more than fresh models: at the end L = 5 has 0.895, "
+    "L = 20 has 0.886, L = 1 has 0.871, L = 100 has 0.830. With the planned quantiser (86 of 1,000) L = 1 is "
+    "ahead early, and L = 2 at the end, by 0.3 points."
 )
 
 
