@@ -234,8 +234,9 @@ def over_delays(
     minutes: float,
     quick: Sequence[str],
     recorded: Recorded,
+    delays: Sequence[int] = (0, MODERATE, LONG),
 ) -> Result:
-    """A panel for each dataset, 50 clients."""
+    """A panel for each dataset, 50 clients; `delays` are those of the quick size."""
     size = {"clients": (50,), "readings": True}
     return Result(
         name=name,
@@ -247,7 +248,7 @@ def over_delays(
             "seeds": 50,
             **size,
         },
-        quick={"datasets": tuple(quick), "delays": (0, MODERATE, LONG), "seeds": 20, **size},
+        quick={"datasets": tuple(quick), "delays": tuple(delays), "seeds": 20, **size},
         measure=swept,
         claims=claims_of(judged, recorded, quick),
         draw=drawn("delays", "delay (steps, both ways together)"),

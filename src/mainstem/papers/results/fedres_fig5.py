@@ -4,6 +4,7 @@ from functools import partial
 
 from mainstem.papers.agarwal_claims import (
     LATE,
+    LONG,
     MODEST,
     READINGS,
     lost,
@@ -33,4 +34,5 @@ RESULT = over_delays(
     minutes=4,
     quick=DATASETS,
     recorded=RECORDED,
+    delays=(0, LONG),
 )

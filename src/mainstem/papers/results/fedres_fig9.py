@@ -5,6 +5,7 @@ from functools import partial
 from mainstem.papers.agarwal import TOGETHER
 from mainstem.papers.agarwal_claims import (
     CLOSE,
+    LATE,
     MODERATE,
     READINGS,
     Judged,
@@ -13,7 +14,7 @@ from mainstem.papers.agarwal_claims import (
     over_delays,
     suffers,
 )
-from mainstem.papers.evidence import Evidence, together
+from mainstem.papers.evidence import FAILS, Evidence, together
 from mainstem.papers.result import Numbers
 
 ROBUST = ("mnist", "satimage", "usps")
@@ -65,6 +66,14 @@ def judged() -> Judged:
     return found
 
 
+RECORDED = {
+    f"{source}: {claim}": (FAILS, FAILS, LATE)
+    for source in ROBUST
+    for claim in ("robust, Central", "robust, FedRes", "best, FedRes")
+} | {
+    "sensorless: above, FedRes": (FAILS, FAILS, LATE),
+}
+
 RESULT = over_delays(
     "fedres-fig9",
     "Fig. 9",
@@ -72,5 +81,5 @@ RESULT = over_delays(
     judged=judged(),
     minutes=8,
     quick=("satimage", "sensorless"),
-    recorded={},
+    recorded=RECORDED,
 )
