@@ -14,7 +14,7 @@ from mainstem.papers.agarwal_claims import (
     over_delays,
     suffers,
 )
-from mainstem.papers.evidence import FAILS, Evidence, together
+from mainstem.papers.evidence import FAILS, HOLDS, UNDECIDED, Evidence, together
 from mainstem.papers.result import Numbers
 
 ROBUST = ("mnist", "satimage", "usps")
@@ -66,12 +66,16 @@ def judged() -> Judged:
     return found
 
 
+NARROW = "Above Central by 5 to 7 points, and within half a point of Independent."
 RECORDED = {
     f"{source}: {claim}": (FAILS, FAILS, LATE)
     for source in ROBUST
     for claim in ("robust, Central", "robust, FedRes", "best, FedRes")
 } | {
-    "sensorless: above, FedRes": (FAILS, FAILS, LATE),
+    "sensorless: above, FedRes": (FAILS, None, LATE),
+    "sensorless: suffers, FedRes, on arrival": (HOLDS, None, ""),
+    "satimage: best, FedRes, on arrival": (UNDECIDED, None, NARROW),
+    "usps: best, FedRes, on arrival": (UNDECIDED, None, NARROW),
 }
 
 RESULT = over_delays(
