@@ -109,7 +109,9 @@ def test_advice_refuses(change, message):
     ("budget", "order"),
     [
         (1.0, ["fedres_sgd", "independent", "central"]),
-        (0.1, ["independent", "fedres_sgd", "central"]),  # batches of ten learn ten times slower
+        pytest.param(  # batches of ten learn ten times slower
+            0.1, ["independent", "fedres_sgd", "central"], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_own_parts_rank_fedres_and_its_baselines(budget, order):

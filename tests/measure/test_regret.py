@@ -178,10 +178,8 @@ def test_linear_losses_without_bounds_have_no_best_model():
     assert float(run.regret(5, radius=2.0)) == float(run.regret([5], radius=2.0))
 
 
-@pytest.mark.parametrize(
-    ("size", "fit"),
-    [({"steps": 600, "seeds": 20}, 0.95), pytest.param({}, 0.98, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow  # in CI the same experiment is a published result: tests/papers/test_quick.py
+@pytest.mark.parametrize(("size", "fit"), [({"steps": 600, "seeds": 20}, 0.95), ({}, 0.98)])
 def test_fedomd_experiment_grows_with_tau_and_falling_participation(size, fit):
     def regrets(period, heard=fedomd_regret.CLIENTS):
         run = fedomd_regret.played(period, heard, **size)
@@ -227,16 +225,20 @@ def test_constants_of_a_problem_serve_both_precisions():
     assert float(single.regret()) == pytest.approx(float(double.regret()), abs=1e-4)
 
 
-def test_prefixes_together_equal_prefixes_one_by_one_on_every_domain():
-    world = losses(T, K, D)
-    for mirror in (
+@pytest.mark.parametrize(
+    "mirror",
+    [
         parts.euclidean(parts.l2_ball(0.4)),
         parts.euclidean(parts.l1_ball(0.4)),
-        parts.p_norm(1.5, parts.p_ball(1.5, 0.4)),
-    ):
-        run = ms.simulate(
-            ms.fedomd(0.1, mirror=mirror), world.problem(), world.stream, steps=T, dtype="float64"
-        )
-        together = run.regret([10, 30]).values
-        alone = [float(run.regret([10])), float(run.regret([30]))]
-        assert np.allclose(together, alone, rtol=0, atol=1e-6)
+        pytest.param(parts.p_norm(1.5, parts.p_ball(1.5, 0.4)), marks=pytest.mark.slow),
+    ],
+    ids=lambda mirror: mirror.domain.name,
+)
+def test_prefixes_together_equal_prefixes_one_by_one_on_every_domain(mirror):
+    world = losses(T, K, D)
+    run = ms.simulate(
+        ms.fedomd(0.1, mirror=mirror), world.problem(), world.stream, steps=T, dtype="float64"
+    )
+    together = run.regret([10, 30]).values
+    alone = [float(run.regret([10])), float(run.regret([30]))]
+    assert np.allclose(together, alone, rtol=0, atol=1e-6)

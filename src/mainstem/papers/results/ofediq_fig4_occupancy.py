@@ -7,6 +7,6 @@ RESULT = kwon.fig4(
     "room_occupancy",
     regression=False,
     full={"clients": 1000, "steps": 2000, "seeds": 5},
-    quick={"clients": 100, "steps": 500, "seeds": 16},
+    quick={"clients": 100, "steps": 500, "seeds": 10},
     minutes=6,
 )
