@@ -83,6 +83,7 @@ def test_bounded_domains_get_algorithms_that_project():
     ms.simulate(advice.best, problem, stream, steps=20)
 
 
+@pytest.mark.slow
 def test_networks_are_ranked_by_noise_without_a_prediction():
     stream = ms.streams.digits(clients=30)
     advice = ms.advise(ms.problems.mlp(64, 10, hidden=(8,)), stream, budget=0.1, horizon=50)
@@ -204,7 +205,7 @@ def test_auto_learns_with_every_algorithm(algorithm):
 @pytest.mark.parametrize(
     ("factory", "network"),
     [
-        (ms.fedres_sgd, ms.network(up=2, down=3)),
+        pytest.param(ms.fedres_sgd, ms.network(up=2, down=3), marks=pytest.mark.slow),
         pytest.param(ms.fedres_sgd, None, marks=pytest.mark.slow),
         pytest.param(ms.central, None, marks=pytest.mark.slow),
     ],
