@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test check test-slow bench figures format clean
+.PHONY: demo test check test-slow bench figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -25,7 +25,12 @@ bench: .venv/bench
 figures: .venv/lab # those of the README and of the docs
 	$(BIN)/mainstem demo --folder docs/images
 	$(BIN)/python -m examples.gallery docs/images
-	$(BIN)/python -m examples.fedomd_regret && cp runs/fedomd-regret/bound.png docs/images/
+	$(BIN)/mainstem reproduce fedomd-fig1-left
+	cp runs/reproduce/fedomd-fig1-left/full/figure.png docs/images/bound.png
+
+results: .venv/lab # docs/results.md: hours, and a GPU for MNIST; goes on where it stopped
+	$(BIN)/mainstem reproduce all
+	$(BIN)/python -m mainstem.papers.page
 
 format: .venv/test
 	$(BIN)/ruff format .

@@ -8,7 +8,6 @@ averaged over fifty seeds that run as one program. With drift the figures depend
 labels are signs and the line turns ever more slowly as it walks away: T = 1,000 here.
 """
 
-import functools
 from pathlib import Path
 
 import jax
@@ -17,29 +16,15 @@ import numpy as np
 
 import mainstem as ms
 from mainstem import parts
-from mainstem.base import Drawn, Problem, Stream
+from mainstem.base import Drawn, Stream
 from mainstem.measure.tracking import Tracking, tracking
+from mainstem.papers.rizk import AGENTS, BATCH, EPOCHS, HEARD, RHO, problem, world
 from mainstem.report import figures
 from mainstem.streams.walking import Agents, least_risk
 
-AGENTS, HEARD, HOLDS, STEPS, SEEDS = 20, 7, 100, 1000, 50
-DRAW = np.random.default_rng(0)
-EPOCHS, BATCH = DRAW.integers(1, 11, AGENTS), DRAW.integers(10, 21, AGENTS)
-RHO = 1.0
+STEPS, SEEDS = 1000, 50
 STILL = (0.01, 0.1, 0.3)
 TRACKED = (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6)
-
-
-@functools.cache
-def problem(rho: float = RHO) -> Problem:
-    """Logistic risk with rho |w|^2, over batches."""
-    return ms.problems.batched(ms.problems.logistic(2, ridge=2 * rho, intercept=False))
-
-
-@functools.cache
-def world(drift: float, spread: float = 0.1, rho: float = RHO) -> Stream:
-    """The line walks, the agents differ."""
-    return ms.streams.walking(AGENTS, HOLDS, drift=drift, spread=spread, ridge=2 * rho)
 
 
 def msd(step: float, stream: Stream, rho: float = RHO, *, steps: int = STEPS, seeds: int = SEEDS):

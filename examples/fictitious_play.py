@@ -9,27 +9,12 @@ beside it. Fifty rollouts of each rule are one program.
 
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 import mainstem as ms
-from mainstem import random
-from mainstem.base import Algorithm, Stream
+from mainstem.base import Algorithm
+from mainstem.papers import partners
 from mainstem.report import figures
-
-START = ([1.0, 0.0], [1.0, 0.0])
-BEST = np.array([0.0, 1.0])
-
-
-def world() -> Stream:
-    """Section C.1: x^g = (a + e, b), x^l = (1 - a, 1 - b), y = 1, e of variance 0.25."""
-
-    def sample(key, t, k):
-        a, b, e = random.normal(key, (3,))
-        return (jnp.stack([a + 0.5 * e, b]), jnp.stack([1 - a, 1 - b])), jnp.ones(())
-
-    return ms.streams.generated(sample, clients=1)
-
 
 RULES: dict[str, Algorithm] = {
     "SGD, step 0.1": ms.fedres_sgd(step=0.1),
@@ -42,8 +27,8 @@ RULES: dict[str, Algorithm] = {
 
 def outcome(rule: Algorithm, *, steps: int = 20000, seeds: int = 50) -> tuple[np.ndarray, ...]:
     """(average loss so far [seeds, steps], final w^g [seeds, 2]) of a rule."""
-    problem = ms.problems.personal(shared=2, own=2, start=START)
-    run = ms.simulate(rule, problem, world(), steps=steps, seeds=seeds, dtype="float64")
+    size = {"steps": steps, "seeds": seeds, "dtype": "float64"}
+    run = ms.simulate(rule, partners.problem(), partners.world(), **size)
     average = np.cumsum(run.loss, axis=1) / np.arange(1, steps + 1)
     return average, np.asarray(run.model)
 
@@ -54,7 +39,7 @@ def main(folder: Path = Path("runs/fictitious-play"), **size: int) -> dict[str, 
     found = {name: outcome(rule, **size) for name, rule in RULES.items()}
     print(f"{'':24}{'mean loss':>12}{'median':>12}{'median final w^g':>22}{'still away':>12}")
     for name, (average, model) in found.items():
-        away = np.median(np.linalg.norm(model - BEST, axis=1))
+        away = np.median(partners.distance(model))
         middle = np.median(model, axis=0)
         where = f"({middle[0]:.4f}, {middle[1]:.4f})"
         mean, median = average[:, -1].mean(), np.median(average[:, -1])

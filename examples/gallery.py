@@ -18,8 +18,8 @@ from PIL import Image  # comes with matplotlib
 import mainstem as ms
 from examples import fictitious_play as appendix_c
 from examples.dynamic_fedavg import msd, world
-from examples.fedomd_regret import regrets
 from mainstem.base import Algorithm
+from mainstem.papers import mitra
 from mainstem.report import figures
 
 FOLDER = Path("docs/images")
@@ -112,7 +112,11 @@ def _against(grid: np.ndarray, run: ms.Run) -> np.ndarray:
 
 def fedomd() -> Figure:
     """Collective regret grows with the gap between syncs."""
-    curves = {every(tau): regrets(tau, steps=1000, seeds=20) for tau in (1, 5, 20)}
+    size = {"steps": 1000, "seeds": 20}
+    curves = {
+        every(tau): mitra.regrets(ms.simulate(mitra.algorithm(tau), *mitra.world(), **size))
+        for tau in (1, 5, 20)
+    }
     return figures.curves(curves, "collective regret", log="x")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from examples import fedomd_regret
 from mainstem import parts
+from mainstem.papers import evidence, mitra
 from tests.algorithms.table import Losses, losses, regression
 from tests.reference import regret as naive
 from tests.reference.fedomd import fedomd as loop
@@ -179,16 +179,18 @@ def test_linear_losses_without_bounds_have_no_best_model():
 
 
 @pytest.mark.slow  # in CI the same experiment is a published result: tests/papers/test_quick.py
-@pytest.mark.parametrize(("size", "fit"), [({"steps": 600, "seeds": 20}, 0.95), ({}, 0.98)])
+@pytest.mark.parametrize(
+    ("size", "fit"), [({"steps": 600, "seeds": 20}, 0.95), ({"steps": 2000, "seeds": 50}, 0.98)]
+)
 def test_fedomd_experiment_grows_with_tau_and_falling_participation(size, fit):
-    def regrets(period, heard=fedomd_regret.CLIENTS):
-        run = fedomd_regret.played(period, heard, **size)
-        return run, fedomd_regret.regrets(run)
+    def regrets(period, heard=mitra.CLIENTS):
+        run = ms.simulate(mitra.algorithm(period, heard), *mitra.world(), **size)
+        return run, mitra.regrets(run)
 
-    ends = []
-    for run, values in map(regrets, fedomd_regret.PERIODS):
+    ends, at = [], np.arange(mitra.FIRST, size["steps"] + 1)
+    for run, values in map(regrets, (1, 5, 20, 50)):
         ends.append(values[:, -1].mean())
-        assert fedomd_regret.log_fit(values.mean(axis=0)) > fit
+        assert evidence.fit(np.log, at, values[:, mitra.FIRST - 1 :]) > fit
         assert np.all(values <= run.bound(np.arange(1, values.shape[1] + 1)).value)
     assert ends == sorted(ends)
     by_heard = [regrets(20, n)[1][:, -1].mean() for n in (20, 5, 2)]

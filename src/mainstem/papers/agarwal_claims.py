@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from mainstem.papers.agarwal import APART, CHOSEN, DATASETS, TOGETHER, at, sources, swept
-from mainstem.papers.evidence import HOLDS, Evidence, falling, near, not_below, rising, together
+from mainstem.papers.evidence import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Evidence,
+    falling,
+    near,
+    not_below,
+    rising,
+    together,
+)
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.report import figures
 
@@ -45,6 +55,15 @@ LATE = (
 )
 
 Recorded = Mapping[str, tuple[str | None, str | None, str]]  # by claim: full, quick, why
+TUNED: Recorded = {  # Figures 1 and 2 alike
+    "mnist: type": (FAILS, None, UNTUNED),
+    "satimage: type": (FAILS, FAILS, BEHIND),
+    "sensorless: type": (FAILS, None, BEHIND),
+    "usps: type": (FAILS, FAILS, UNTUNED),
+    "letter: near": (FAILS, None, LETTER),
+    "shuttle: type": (UNDECIDED, None, SHUTTLE),
+    "ahead": (UNDECIDED, None, AHEAD),
+}
 Shows = Callable[[Numbers], Evidence]
 Judged = dict[str, tuple[str, Shows]]  # by claim: what it says, what must be seen
 

@@ -8,9 +8,10 @@ import numpy as np
 
 import mainstem as ms
 from mainstem import parts, rules
+from mainstem.base import Algorithm, Problem, Stream
 from mainstem.papers.evidence import Evidence, logarithmic, together
 from mainstem.papers.result import Numbers
-from mainstem.papers.runner import Runner
+from mainstem.run import Run
 
 CLIENTS, LOW, HIGH, CURVATURE = 20, -3.0, 3.0, 1.0
 FIRST = 20  # the shortest prefix of a fit: before it the first few steps decide
@@ -20,23 +21,25 @@ CHOSEN = (
 )
 
 
-def played(
-    runner: Runner, period: int, heard: int = CLIENTS, *, steps: int, seeds: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """(collective regret [seeds, steps], Theorem 2's bound [steps]); `heard` speak every `period` steps."""
-    algorithm = ms.fedomd(
+def algorithm(period: int, heard: int = CLIENTS) -> Algorithm:
+    """FedOMD of which `heard` clients speak every `period` steps."""
+    return ms.fedomd(
         rules.fedomd_strongly_convex(CURVATURE),
         mirror=parts.euclidean(parts.box(LOW, HIGH)),
         sync=parts.every(period),
         participation=parts.everyone() if heard == CLIENTS else parts.exactly(heard),
     )
+
+
+def world() -> tuple[Problem, Stream]:
+    """The losses, and what makes them."""
     problem = ms.problems.quadratic(dimension=1, low=LOW, high=HIGH)
-    stream = ms.streams.alternating(CLIENTS)
-    run = runner.run(algorithm, problem, stream, steps=steps, seeds=seeds)
-    regret = np.atleast_2d(run.regret("all").values)
-    if heard < CLIENTS:  # the theorem is for full participation
-        return regret, np.full(steps, np.nan)
-    return regret, np.asarray(run.bound(range(1, steps + 1)).value)
+    return problem, ms.streams.alternating(CLIENTS)
+
+
+def regrets(run: Run) -> np.ndarray:
+    """Collective regret [seeds, steps], at each prefix against the best point of that prefix."""
+    return np.atleast_2d(run.regret("all").values)
 
 
 def like_log(numbers: Numbers, names: tuple[str, ...]) -> Evidence:

@@ -12,10 +12,10 @@ PERIOD, HEARD = 20, (20, 10, 5, 2)
 NAMES = tuple(f"K = {heard}" for heard in HEARD)
 
 
-def measure(runner: Runner, **size: int) -> Numbers:
+def measure(runner: Runner, **size: Any) -> Numbers:
     """Regret [seeds, steps] for each number of clients heard."""
-    pairs = zip(NAMES, HEARD, strict=True)
-    return {name: mitra.played(runner, PERIOD, heard, **size)[0] for name, heard in pairs}
+    runs = (runner.run(mitra.algorithm(PERIOD, heard), *mitra.world(), **size) for heard in HEARD)
+    return {name: mitra.regrets(run) for name, run in zip(NAMES, runs, strict=True)}
 
 
 def draw(numbers: Numbers) -> Any:
