@@ -2,8 +2,8 @@
 
     python -m examples.gallery [folder]
 
-These are the figures on the pages in docs/algorithms. Nothing is downloaded. The other examples have
-the papers' own experiments and take longer.
+These are the figures on the pages in docs/algorithms. Nothing is downloaded. The papers' own experiments
+are `mainstem reproduce`.
 """
 
 import functools
@@ -16,10 +16,8 @@ import numpy as np
 from PIL import Image  # comes with matplotlib
 
 import mainstem as ms
-from examples import fictitious_play as appendix_c
-from examples.dynamic_fedavg import msd, world
 from mainstem.base import Algorithm
-from mainstem.papers import mitra
+from mainstem.papers import mitra, partners, rizk
 from mainstem.report import figures
 
 FOLDER = Path("docs/images")
@@ -58,7 +56,12 @@ def personal(
         network=ms.network(up=delay, down=delay),
         measure=(),
     )
-    return np.cumsum(run.loss, axis=1) / np.arange(1, 301)
+    return so_far(run)
+
+
+def so_far(run: ms.Run) -> np.ndarray:
+    """The average loss so far [seeds, steps]."""
+    return np.cumsum(run.loss, axis=1) / np.arange(1, run.loss.shape[1] + 1)
 
 
 def every(period: int) -> str:
@@ -133,11 +136,12 @@ def fedsea() -> Figure:
 
 def dynamic_fedavg() -> Figure:
     """Section IV without drift: a larger step is faster and less exact."""
-    curves = {
-        f"step {step:g}": np.atleast_2d(msd(step, world(0.0), steps=300, seeds=10))
+    size = {"steps": 300, "seeds": 10, "measure": ["deviation"]}
+    runs = {
+        f"step {step:g}": ms.simulate(rizk.algorithm(step), rizk.problem(), rizk.world(), **size)
         for step in (0.01, 0.1, 0.3)
     }
-    return figures.curves(curves, "MSD (dB)", steps=np.arange(300))
+    return rizk.drawn({name: run.column("deviation") for name, run in runs.items()})
 
 
 def fedres_sgd() -> Figure:
@@ -165,10 +169,11 @@ def fedres_erm() -> Figure:
 
 def fictitious_play() -> Figure:
     """Appendix C: the two sides lock each other. Medians, since a few rollouts begin very badly."""
+    size = {"steps": 2000, "seeds": 10, "dtype": "float64"}
     curves = {}
-    for name in ("SGD, step 0.1", "ERM (Algorithms 1, 2)", "fictitious play"):
-        average, _ = appendix_c.outcome(appendix_c.RULES[name], steps=2000, seeds=10)
-        curves[name] = np.median(average, axis=0, keepdims=True)
+    for name, rule in partners.rules().items():
+        run = ms.simulate(rule, partners.problem(), partners.world(), **size)
+        curves[name] = np.median(so_far(run), axis=0, keepdims=True)
     return figures.curves(curves, f"{SO_FAR}, median of 10", log="xy")
 
 

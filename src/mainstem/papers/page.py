@@ -19,7 +19,8 @@ HEAD = """# Every published result, run again
 Made by `mainstem reproduce all` and `make results`; do not edit. Each claim is a sentence of the paper. It
 holds if the 99 % interval over seeds of everything that it compares lies on the right side of zero, does not
 hold if one lies on the wrong side, and is undecided otherwise. Claims that do not hold stay here, with the
-reason; `mainstem reproduce` exits with 0 only if every verdict is the one recorded.
+reason; `mainstem reproduce` exits with 0 only if every verdict is the one recorded. Bands and whiskers in the
+figures are two standard errors over seeds. [How verdicts are reached](reproduce.md).
 
 """
 
@@ -58,9 +59,9 @@ def _section(result: Result, outcome: Outcome, images: str) -> Iterator[str]:
     reasons = dict.fromkeys(each.why for each in outcome.claims if each.why)
     if reasons:
         yield "\n" + "".join(f"- {why}\n" for why in reasons)
-    size = ", ".join(f"{key} {_plain(value)}" for key, value in result.full.items())
-    if size:
-        yield f"\nSize: {size}; first seed {outcome.seed}.\n"
+    size = [f"{key} {_plain(value)}" for key, value in result.full.items()]
+    told = "; ".join([*size, f"first seed {outcome.seed}", _time(outcome), _device(outcome)])
+    yield f"\n`mainstem reproduce {result.name}`: {told}.\n"
     if result.chosen:
         yield "\nChosen where the paper leaves it open:\n\n"
         yield "".join(f"- {each}\n" for each in result.chosen)

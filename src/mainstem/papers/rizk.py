@@ -14,7 +14,7 @@ import numpy as np
 
 import mainstem as ms
 from mainstem import parts
-from mainstem.base import Problem, Stream
+from mainstem.base import Algorithm, Problem, Stream
 from mainstem.papers.evidence import Evidence, near, together
 from mainstem.papers.result import Numbers
 from mainstem.papers.runner import Runner
@@ -52,6 +52,11 @@ def world(drift: float = 0.0, spread: float = SPREAD, rho: float = RHO) -> Strea
     return ms.streams.walking(AGENTS, HOLDS, drift=drift, spread=spread, ridge=2 * rho)
 
 
+def algorithm(step: float) -> Algorithm:
+    """Dynamic FedAvg with step size mu, and the epochs and batches of all experiments."""
+    return ms.dynamic_fedavg(step, epochs=EPOCHS, batch=BATCH, participation=parts.exactly(HEARD))
+
+
 def deviation(
     runner: Runner,
     step: float,
@@ -63,13 +68,8 @@ def deviation(
     seeds: int,
 ) -> np.ndarray:
     """The squared deviation [seeds, steps] of dynamic FedAvg with this step size mu."""
-    algorithm = ms.dynamic_fedavg(
-        step, epochs=EPOCHS, batch=BATCH, participation=parts.exactly(HEARD)
-    )
-    measure = {"measure": ["deviation"]}
-    run = runner.run(
-        algorithm, problem(rho), world(drift, spread, rho), steps=steps, seeds=seeds, **measure
-    )
+    made = (algorithm(step), problem(rho), world(drift, spread, rho))
+    run = runner.run(*made, steps=steps, seeds=seeds, measure=["deviation"])
     return np.atleast_2d(run.column("deviation"))
 
 
