@@ -12,11 +12,20 @@ RECORDED = {
         for source in ("mnist", "satimage", "usps", "letter", "pendigits")
     },
     **{
-        f"{source}: overcome, FedRes": (UNDECIDED, None, LITTLE) for source in ("shuttle", "covtype")
+        f"{source}: overcome, FedRes": (UNDECIDED, None, LITTLE)
+        for source in ("shuttle", "covtype")
     },
     **{
         f"{source}: overcome, FedRes, on arrival": (UNDECIDED, None, NOTHING)
-        for source in ("mnist", "satimage", "sensorless", "letter", "pendigits", "shuttle", "covtype")
+        for source in (
+            "mnist",
+            "satimage",
+            "sensorless",
+            "letter",
+            "pendigits",
+            "shuttle",
+            "covtype",
+        )
     },
     "usps: overcome, FedRes, on arrival": (HOLDS, None, ""),  # from 0.03 points to none
 }
