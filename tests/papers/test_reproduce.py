@@ -9,7 +9,7 @@ import mainstem as ms
 from mainstem.errors import BadData, MainstemError
 from mainstem.papers import reproduce as papers
 from mainstem.papers import runner as runners
-from mainstem.papers.evidence import FAILS, HOLDS, UNDECIDED, rising
+from mainstem.papers.evidence import FAILS, HARDLY, HOLDS, NEARLY, UNDECIDED, rising
 from mainstem.papers.result import Claim, Result
 from mainstem.report import figures
 
@@ -67,7 +67,8 @@ def test_every_verdict_that_is_not_holds_has_its_reason():
         for claim in result.claims:
             for size in ("full", "quick"):
                 recorded = claim.recorded(size)
-                assert recorded in (None, HOLDS, FAILS, UNDECIDED), (result.name, claim.says)
+                known = (None, HOLDS, FAILS, UNDECIDED, NEARLY, HARDLY)
+                assert recorded in known, (result.name, claim.says)
                 assert recorded in (None, HOLDS) or claim.why, (result.name, claim.says)
         assert any(claim.quick for claim in result.claims), result.name
         assert len({claim.says for claim in result.claims}) == len(result.claims), result.name
@@ -96,6 +97,11 @@ def test_a_change_either_way_is_noticed(tmp_path):
         outcome = papers.reproduce(small(recorded, "a reason"), folder=tmp_path / recorded)
         assert not outcome.passed
         assert outcome.claims[0].why == "a reason"
+
+
+def test_at_the_edge_some_seeds_may_decide_but_not_the_other_way(tmp_path):
+    assert papers.reproduce(small(NEARLY, "a reason"), folder=tmp_path / "a").passed  # it holds
+    assert not papers.reproduce(small(HARDLY, "a reason"), folder=tmp_path / "b").passed
 
 
 def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):

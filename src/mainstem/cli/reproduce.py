@@ -72,7 +72,7 @@ def _tell(outcome: "Outcome", paper: str, folder: Path) -> None:
 
 
 def _says(verdict: str) -> str:
-    return "is undecided" if verdict == "undecided" else verdict
+    return verdict.replace("undecided", "is undecided")
 
 
 def _row(outcome: "Outcome") -> dict[str, Any]:

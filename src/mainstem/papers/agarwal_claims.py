@@ -10,6 +10,7 @@ from mainstem.papers.agarwal import APART, CHOSEN, DATASETS, TOGETHER, at, sourc
 from mainstem.papers.evidence import (
     FAILS,
     HOLDS,
+    NEARLY,
     UNDECIDED,
     Evidence,
     falling,
@@ -61,7 +62,7 @@ TUNED: Recorded = {  # Figures 1 and 2 alike
     "sensorless: type": (FAILS, None, BEHIND),
     "usps: type": (FAILS, FAILS, UNTUNED),
     "letter: near": (FAILS, None, LETTER),
-    "shuttle: type": (UNDECIDED, None, SHUTTLE),
+    "shuttle: type": (NEARLY, None, SHUTTLE),
     "ahead": (UNDECIDED, None, AHEAD),
 }
 Shows = Callable[[Numbers], Evidence]

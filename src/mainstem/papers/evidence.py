@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+# Recorded where the effect is about as large as the spread: some seeds decide it and others do not.
+NEARLY, HARDLY = f"{HOLDS} or {UNDECIDED}", f"{FAILS} or {UNDECIDED}"
 CONFIDENCE = 0.99
 
 
