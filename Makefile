@@ -14,7 +14,7 @@ check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --durations 40
 
 test-slow: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow

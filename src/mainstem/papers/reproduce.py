@@ -18,20 +18,11 @@ from mainstem.papers.result import SIZES, Numbers, Result
 from mainstem.report import figures
 from mainstem.run.folder import arrays, write
 
-DECIDES = (  # everything but the command line
-    *(
-        "advice",
-        "algorithms",
-        "base",
-        "datasets",
-        "engines",
-        "measure",
-        "papers",
-        "parts",
-        "problems",
-    ),
-    *("report", "run", "streams", "theory", "random.py", "rules.py", "spec.py"),
+DECIDES = (  # everything but the command line and the results themselves
+    *("advice", "algorithms", "base", "datasets", "engines/simulate", "measure", "parts"),
+    *("problems", "report", "run", "streams", "theory", "random.py", "rules.py", "spec.py"),
 )
+PAPERS = "mainstem.papers."
 ORDER = ("fedomd", "fedsea", "ofediq", "dynfedavg", "fedres")
 
 
@@ -197,9 +188,23 @@ def kept(place: Path) -> Outcome | None:
 
 
 def digest(result: Result, size: str, seed: int) -> str:
-    """Of everything that decides the outcome: the code, the size, the seed."""
-    from mainstem.papers.runner import fingerprint
+    """Of everything that decides the outcome: the code, the claims, the size, the seed."""
+    from mainstem.papers.runner import fingerprint, imported, source
 
-    code = fingerprint(*DECIDES)
-    content = [result.name, code, size, repr(sorted(result.size(size).items())), seed]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
+    recorded = [[claim.says, claim.recorded(size), claim.why] for claim in result.claims]
+    told = [result.name, size, repr(sorted(result.size(size).items())), seed, recorded]
+    found: set[str] = set()
+    ahead = {
+        _home(each) for each in (result.measure, result.draw, *(c.shows for c in result.claims))
+    }
+    while ahead:
+        module = ahead.pop()
+        found.add(module)
+        ahead |= {each for each in imported(module) if each.startswith(PAPERS)} - found
+    told += [fingerprint(*DECIDES), *(source(module) for module in sorted(found))]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:20]
+
+
+def _home(function: Any) -> str:
+    """The module that a function, or a part of one, is from."""
+    return str(getattr(function, "func", function).__module__)

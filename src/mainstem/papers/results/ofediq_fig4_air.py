@@ -1,7 +1,7 @@
 """Four methods on air quality with two layers of 64 (Kwon et al. 2023, Fig. 4)."""
 
 from mainstem.papers import kwon
-from mainstem.papers.evidence import HOLDS, NEARLY, UNDECIDED
+from mainstem.papers.evidence import HOLDS, NEARLY
 
 FEW = (
     "Its error is larger in each of the five seeds, by 1.6 to 13 times: too few and too far apart for a 99 % "
@@ -9,8 +9,8 @@ FEW = (
 )
 RECORDED = {
     "limit": (HOLDS, NEARLY, "100 clients are few for 1 % of the uplink: 1 to 4 % above FedOGD."),
-    "fedomd": (UNDECIDED, HOLDS, FEW),
-    "fedomd-ofedavg": (UNDECIDED, HOLDS, FEW),
+    "fedomd": (NEARLY, HOLDS, FEW),
+    "fedomd-ofedavg": (NEARLY, HOLDS, FEW),
 }
 
 RESULT = kwon.fig4(

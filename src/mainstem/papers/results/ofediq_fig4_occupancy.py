@@ -1,15 +1,16 @@
 """Four methods on room occupancy with two layers of 64 (Kwon et al. 2023, Fig. 4)."""
 
 from mainstem.papers import kwon
-from mainstem.papers.evidence import HOLDS, UNDECIDED
+from mainstem.papers.evidence import HOLDS, NEARLY
 
 LUCKY = (
     "4 points behind in four of five seeds. In the fifth the first model happens to call rooms empty, which most "
-    "are, so that a hundred steps without learning cost nothing; five seeds with such a one decide nothing."
+    "are, so that a hundred steps without learning cost nothing; five seeds with such a one decide nothing, and "
+    "five without do."
 )
 RECORDED = {
-    "fedomd": (UNDECIDED, HOLDS, LUCKY),
-    "fedomd-ofedavg": (UNDECIDED, HOLDS, LUCKY),
+    "fedomd": (NEARLY, HOLDS, LUCKY),
+    "fedomd-ofedavg": (NEARLY, HOLDS, LUCKY),
 }
 
 RESULT = kwon.fig4(
