@@ -26,7 +26,10 @@ def test_shows_every_claim_with_its_figure_command_time_and_device(only, tmp_pat
     file = tmp_path / "docs" / "results.md"
     pages.main(file, tmp_path / "runs")
     text = file.read_text()
-    for said in ("It learns.", "Only in full.", "It was said so.", "steps 20; seeds 4", "; cpu."):
+    for said in (
+        *("It learns.", "Only in full.", "It was said so.", "steps 20; seeds 4", "; cpu."),
+        "All runs together, each counted once: 0 min on cpu.",
+    ):
         assert said in text
     for name in only:
         assert f"`mainstem reproduce {name}`" in text

@@ -3,8 +3,10 @@
 Made from what `mainstem reproduce all` has left behind; nothing is run here.
 """
 
+import json
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +40,7 @@ def page(folder: Path, images: str) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|\n"
     for result, outcome in zip(catalogue().values(), outcomes.values(), strict=True):
         yield _summary(result, outcome)
+    yield f"\nA time counts runs that other figures share. {_total(folder / 'runs')}\n"
     for result, outcome in zip(catalogue().values(), outcomes.values(), strict=True):
         yield from _section(result, outcome, images)
 
@@ -67,6 +70,20 @@ def _section(result: Result, outcome: Outcome, images: str) -> Iterator[str]:
         yield "".join(f"- {each}\n" for each in result.chosen)
 
 
+def _total(runs: Path) -> str:
+    """All runs together, each counted once."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for run in runs.iterdir():
+        devices = json.loads((run / "environment.json").read_text())["devices"]
+        spent[", ".join(sorted(map(_kind, devices)))] += float((run / "seconds").read_text())
+    told = ", ".join(f"{seconds / 60:.0f} min on {kind}" for kind, seconds in sorted(spent.items()))
+    return f"All runs together, each counted once: {told}."
+
+
+def _kind(device: str) -> str:
+    return device.partition("(")[2].rstrip(")")
+
+
 def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
@@ -78,7 +95,7 @@ def _time(outcome: Outcome) -> str:
 
 
 def _device(outcome: Outcome) -> str:
-    kinds = {each.partition("(")[2].rstrip(")") for each in outcome.devices}
+    kinds = {_kind(each) for each in outcome.devices}
     return ", ".join(sorted(kinds)) or "none"
 
 

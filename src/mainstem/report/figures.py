@@ -1,5 +1,6 @@
 """Figures: curves with the spread over seeds, in a form fit for print."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ LABELS = {
     "regret": "regret",
     "consensus": "consensus error V(t)",
 }
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+ENTRY, LETTER = 0.7, 0.085  # inches of a legend: the line before a name, and a letter
 
 
 def pyplot() -> Any:
@@ -77,7 +79,7 @@ def panels(
         for name, values in named.items():
             t = np.arange(1, values.shape[1] + 1) if steps is None else steps
             t = t[name] if isinstance(t, Mapping) else t
-            _line(axes, t, values, name, colours[name], marked)
+            _line(axes, t, values, name, colours[name], marked, "y" in log)
             if bounds and name in bounds:
                 told, most = bounds[name]
                 axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=told)
@@ -131,14 +133,15 @@ def save(figure: Any, path: Path) -> Path:
 
 
 def _line(
-    axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool
+    axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool, log: bool
 ) -> None:
     mean = values.mean(axis=0)
     marks = {"marker": "o", "markersize": 3.5} if marked else {}
     axes.plot(t, mean, label=name, color=colour, linewidth=1.6, **marks)
     if values.shape[0] > 1:
         error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
-        axes.fill_between(t, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+        low = mean**2 / (mean + error) if log else mean - error  # as far below as above
+        axes.fill_between(t, low, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
 def _dress(axes: Any, title: str, across: str, log: str) -> None:
@@ -156,10 +159,17 @@ def _legend(figure: Any, grid: np.ndarray) -> None:
     for axes in grid.flat:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
-    columns = min(len(found), (3 if len(found) == 3 else 2) if grid.size == 1 else 4)
+    columns = int(figure.get_figwidth() // (ENTRY + LETTER * max(map(len, map(_read, found)))))
+    rows = -(-len(found) // max(1, min(columns, 4)))
+    columns = -(-len(found) // rows)
     figure.legend(
         found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
     )
+
+
+def _read(name: str) -> str:
+    """About what is read of a name with formulas in it."""
+    return re.sub(r"\\[a-z]+|[${}_^\\]", "", name)
 
 
 def _cycle(count: int) -> list[str]:
