@@ -5,11 +5,12 @@ from mainstem.papers.evidence import HOLDS, NEARLY
 
 FEW = (
     "Its error is larger in each of the five seeds, by 1.1 to 8 times: too few and too far apart for a 99 % "
-    "interval that does not reach zero. Ten seeds of the quick size decide it."
+    "interval that does not reach zero. Ten seeds of the quick size decide it "
+    "against OFedIQ, and some ten against OFedAvg."
 )
 RECORDED = {
     "fedomd": (NEARLY, HOLDS, FEW),
-    "fedomd-ofedavg": (NEARLY, HOLDS, FEW),
+    "fedomd-ofedavg": (NEARLY, NEARLY, FEW),
 }
 
 RESULT = kwon.fig4(
