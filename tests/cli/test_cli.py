@@ -1,5 +1,6 @@
 """The command line as a user meets it: in a process of its own, in an empty folder."""
 
+import contextlib
 import json
 import os
 import signal
@@ -192,8 +193,11 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    for _ in range(10):  # one that lands in a destructor is lost: people press it again
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _, stderr = process.communicate(timeout=15)
+            break
     assert process.returncode == 130
     assert "the same command resumes" in stderr
     assert (trace.parent / "checkpoint.npz").exists()

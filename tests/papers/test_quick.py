@@ -13,7 +13,7 @@ WITHOUT_DATA = {
     "fedres-fig6": {"fedres_sgd", "fedres_erm", "fictitious_play"},
     "fedres-bandit": {"fedres_sgd", "independent", "central"},
 }
-WITH_DATA = {"ofediq-fig4-occupancy": {"fedogd", "ofedavg", "ofediq", "fedomd"}}
+WITH_DATA = {"ofediq-fig4-occupancy": {"fedogd", "ofedavg", "ofediq"}}
 
 
 def as_recorded(name, folder):
