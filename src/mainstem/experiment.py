@@ -45,6 +45,14 @@ def read(
     path: str | Path, changes: Iterable[str] = (), algorithms_needed: bool = True
 ) -> Experiment:
     """The experiment in the file at `path`, with `key=value` changes made to it first."""
+    content = parsed(path, changes)
+    if not algorithms_needed:
+        content.pop("algorithm", None)
+    return build(content, str(path), algorithms_needed)
+
+
+def parsed(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:
+    """The tables of the file at `path`, with `key=value` changes made to them."""
     try:
         content = tomllib.loads(Path(path).read_text())
     except OSError as error:
@@ -53,9 +61,7 @@ def read(
         raise BadSpec(f"{path}: is not TOML: {error}") from None
     for change in changes:
         apply(content, change)
-    if not algorithms_needed:
-        content.pop("algorithm", None)
-    return build(content, str(path), algorithms_needed)
+    return content
 
 
 def apply(content: dict[str, Any], change: str) -> None:
@@ -81,7 +87,7 @@ def build(
     content: Mapping[str, Any], where: str = "spec", algorithms_needed: bool = True
 ) -> Experiment:
     """The experiment that a parsed file describes."""
-    _known(where, "table", content, TABLES)
+    known(where, "table", content, TABLES)
     for name in ("problem", "stream", *(["algorithm"] if algorithms_needed else [])):
         if name not in content:
             raise BadSpec(f"{where}: the table [{name}] is missing")
@@ -90,7 +96,7 @@ def build(
     if algorithms_needed and not listed:
         raise BadSpec(f"{where}: the table [[algorithm]] is missing")
     settings = dict(_table(f"{where}: [simulate]", content.get("simulate", {})))
-    _known(f"{where}: [simulate]", "key", settings, SETTINGS)
+    known(f"{where}: [simulate]", "key", settings, SETTINGS)
     if "network" in settings:
         links = _table(f"{where}: network", settings["network"])
         settings["network"] = made(f"{where}: network", parts, {"name": "network", **links})
@@ -99,6 +105,14 @@ def build(
         made(f"{where}: [stream]", streams, content["stream"]),
         [made(f"{where}: [[algorithm]]", algorithms, table) for table in listed],
         settings,
+    )
+
+
+def pieces(problem: Any, algorithm: Any, where: str) -> tuple[Problem, Algorithm]:
+    """What the tables of a problem and of an algorithm describe."""
+    return (
+        made(f"{where}: [problem]", problems, problem),
+        made(f"{where}: [algorithm]", algorithms, algorithm),
     )
 
 
@@ -113,7 +127,7 @@ def made(where: str, module: ModuleType, table: Any) -> Any:
     if not isinstance(table, Mapping) or "name" not in table:
         raise BadSpec(f'{where}: wants a table with a name, such as name = "{module.__all__[0]}"')
     offered = [n for n in module.__all__ if module is not streams or n not in DEALS]
-    _known(where, "name", [table["name"]], offered)
+    known(where, "name", [table["name"]], offered)
     return _call(
         where, getattr(module, table["name"]), {k: v for k, v in table.items() if k != "name"}
     )
@@ -121,7 +135,7 @@ def made(where: str, module: ModuleType, table: Any) -> Any:
 
 def _call(where: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     signature = inspect.signature(factory)
-    _known(f"{where} {factory.__name__}", "key", arguments, list(signature.parameters))
+    known(f"{where} {factory.__name__}", "key", arguments, list(signature.parameters))
     values = {key: _value(f"{where} {key}", value) for key, value in arguments.items()}
     for name, parameter in signature.parameters.items():
         if parameter.default is inspect.Parameter.empty and name not in values:
@@ -137,7 +151,7 @@ def _value(where: str, value: Any) -> Any:
         arguments = {k: v for k, v in value.items() if k != "name"}
         return _call(where, getattr(streams, value["name"]), arguments)
     if "name" in value:
-        _known(
+        known(
             where,
             "name",
             [value["name"]],
@@ -147,7 +161,8 @@ def _value(where: str, value: Any) -> Any:
     return made(where, home, value)
 
 
-def _known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:
+def known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:
+    """Refuse what is not allowed, with the nearest name that is."""
     allowed = list(allowed)
     for name in given:
         if name not in allowed:

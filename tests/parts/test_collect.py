@@ -24,12 +24,29 @@ def trimmed(share):
     return center
 
 
+def shortened(arrived):
+    """No body longer than 1."""
+    return arrived / np.maximum(1, np.linalg.norm(arrived, axis=1, keepdims=True))
+
+
 CENTERS = {
+    "clipped median": (
+        parts.clipped(1.0, of=parts.median()),
+        lambda arrived: np.median(shortened(arrived), axis=0),
+    ),
     "median": (parts.median(), lambda arrived: np.median(arrived, axis=0)),
     "trimmed 0": (parts.trimmed_mean(0.0), trimmed(0.0)),
     "trimmed 0.2": (parts.trimmed_mean(0.2), trimmed(0.2)),
     "trimmed 0.49": (parts.trimmed_mean(0.49), trimmed(0.49)),
 }
+
+
+def test_a_clipped_total_is_of_shortened_bodies():
+    bodies, weights = world(3, [True] * N)
+    with jax.enable_x64(True):
+        got = parts.clipped(1.0).gather(at_the_door(bodies, weights), 20)
+    assert np.allclose(got.sum, weights @ shortened(bodies))
+    assert (np.linalg.norm(bodies, axis=1) > 1).any()
 
 
 def at_the_door(bodies, weights):

@@ -131,7 +131,7 @@ def residual_sgd(
         width = known.widths[0]
         x, label = told[:width], told[-1]
         local = 0.0 if own_rule is None else told[width]
-        real = ~jnp.isnan(label)
+        real = label != unsaid(label.dtype)
 
         def loss(params: Params) -> Any:
             return known.penalty(known.shared(params, x) + local, jnp.where(real, label, 0))
@@ -143,7 +143,7 @@ def residual_sgd(
             return jnp.zeros_like(shared)
         width = known_to(owner, setting.gradient).widths[0] + (own_rule is not None)
         nothing = jnp.zeros((period, width + 1), shared.dtype)
-        return nothing.at[:, -1].set(jnp.nan)  # a label that is no number: nothing was seen
+        return nothing.at[:, -1].set(unsaid(shared.dtype))
 
     def start(params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
         shared = mirror.start(params.shared)
@@ -190,7 +190,7 @@ def residual_sgd(
             after = stepped(client, client.slope, at.t, spoke)
         nothing = jnp.zeros_like(client.told)
         if sends_sample:
-            nothing = nothing.at[:, -1].set(jnp.nan)
+            nothing = nothing.at[:, -1].set(unsaid(nothing.dtype))
         after = after._replace(
             told=nothing, slope=jnp.zeros_like(client.slope), news=jnp.zeros_like(client.news)
         )
@@ -251,6 +251,11 @@ def residual_sgd(
         personal=True,
         check=fits,
     )
+
+
+def unsaid(dtype: Any) -> Any:
+    """The label of a sample that was not seen: finite, so that messages are, and no label."""
+    return jnp.finfo(dtype).max
 
 
 def known_to(owner: str, of: Gradient | Problem) -> Residual:

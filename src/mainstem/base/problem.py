@@ -70,6 +70,8 @@ class Problem(NamedTuple):
     linear: Linear | None = None  # where the scores are linear in the model
     residual: Residual | None = None  # where the prediction is the sum of a shared and an own part
     news: Callable[[Any], Any] | None = None  # seen -> is there anything to learn; None: always
+    features: Any = None  # the shape of what is shown, or of its parts, where that is fixed
+    classes: int | None = None  # of labels; None: the target is a number, or there is none
     spec: Spec = UNRECORDED
 
     @property

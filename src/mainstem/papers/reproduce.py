@@ -19,8 +19,19 @@ from mainstem.report import figures
 from mainstem.run.folder import arrays, write
 
 DECIDES = (  # everything but the command line and the results themselves
-    *("advice", "algorithms", "base", "datasets", "engines/simulate", "measure", "parts"),
-    *("problems", "report", "run", "streams", "theory", "random.py", "rules.py", "spec.py"),
+    *("advice", "algorithms", "base", "datasets", "engines/simulate", "engines/meeting.py"),
+    *(
+        "measure",
+        "parts",
+        "problems",
+        "report",
+        "run",
+        "streams",
+        "theory",
+        "random.py",
+        "rules.py",
+        "spec.py",
+    ),
 )
 PAPERS = "mainstem.papers."
 ORDER = ("fedomd", "fedsea", "ofediq", "dynfedavg", "fedres")

@@ -22,7 +22,7 @@ from mainstem.run import Run, load
 from mainstem.spec import Spec, plain
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENGINE = ("engines", "base", "random.py")
+ENGINE = ("engines/simulate", "engines/meeting.py", "base", "random.py")
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Small values, freely combined: mirror maps, domains, step sizes, syncs, participations, codecs, collects."""
 
 from mainstem.parts.codec import half, plain, top_k
-from mainstem.parts.collect import each, median, total, trimmed_mean
+from mainstem.parts.collect import clipped, each, median, total, trimmed_mean
 from mainstem.parts.domain import box, everything, l1_ball, l2_ball, p_ball, simplex
 from mainstem.parts.mirror import entropy, euclidean, p_norm
 from mainstem.parts.network import network
@@ -15,6 +15,7 @@ __all__ = [
     "after_steps",
     "bernoulli",
     "box",
+    "clipped",
     "constant",
     "each",
     "entropy",

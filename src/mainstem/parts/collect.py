@@ -66,6 +66,20 @@ def trimmed_mean(share: float) -> Collect:
     return Collect(functools.partial(_ranked, kept), additive=False)
 
 
+@recorded
+def clipped(norm: float, of: Collect | None = None) -> Collect:
+    """`of` (the weighted total, if left out) of bodies that are shortened to length `norm` at most."""
+    norm = check.positive("clipped", "norm", norm)
+    of = check.instance("clipped", "of", of or total(), Collect, "median()")
+
+    def gather(got: Arrivals, clients: int) -> Collected:
+        lengths = jnp.linalg.norm(jnp.where(got.weights[:, None] > 0, got.bodies, 0), axis=1)
+        shares = jnp.minimum(1, norm / jnp.maximum(lengths, norm))
+        return of.gather(got._replace(bodies=shares[:, None] * got.bodies), clients)
+
+    return Collect(gather, additive=False, based=of.based)
+
+
 def _ranked(kept: Kept, got: Arrivals, clients: int) -> Collected:
     """The mean of the bodies whose rank is kept, for each coordinate, as if it were the mean of all."""
     bodies, weights = got.bodies, got.weights

@@ -176,6 +176,8 @@ def _partial(of: Problem, decide: Any, reveal: Any, metrics: Any, check: Any) ->
         linear=None,
         together=None,
         news=lambda seen: seen.count,
+        features=None,
+        classes=None,
     )
 
 

@@ -75,6 +75,7 @@ def batched(of: Problem) -> Problem:
         together=None,
         linear=None,
         residual=None,
+        features=None,
         news=None if of.news is None else news,
     )
 

@@ -85,6 +85,8 @@ def supervised(
         linear=linear,
         together=None if apply_many is None else together,
         block=block,
+        features=shape,
+        classes=classes,
     )
 
 

@@ -10,19 +10,17 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.base import SEVERAL, At, Faced
+from mainstem.base import SEVERAL, Faced
+from mainstem.engines.meeting import body, chosen, first_params, learnt_one, said_now
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
 from mainstem.engines.simulate.stage import (
     Row,
     Stage,
     arrive,
-    body,
     everyone,
     face,
-    first_params,
     occasion,
-    said_now,
     written,
 )
 from mainstem.parts.network import Network
@@ -84,17 +82,6 @@ def learnt(stage: Stage, clients: Any, faced: Faced, key: Any, t: Any, k: Any) -
     at = occasion(key, random.LEARN, t, k)
     over = jax.vmap(functools.partial(learnt_one, stage), in_axes=(0, 0, 0, SEVERAL))
     return over(clients, faced.seen, faced.news, at)
-
-
-def learnt_one(stage: Stage, client: Any, seen: Any, news: Any, at: At) -> Any:
-    """One client after learning; as it was, if there was nothing to learn."""
-    after = stage.algorithm.learn(client, stage.gradient, seen, at)
-    return after if news is None else chosen(news, after, client)
-
-
-def chosen(which: Any, new: Any, old: Any) -> Any:
-    """`new` where `which` holds, else `old`."""
-    return jax.tree.map(lambda x, y: jnp.where(which, x, y), new, old)
 
 
 def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -> Any:

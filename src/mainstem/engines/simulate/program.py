@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Algorithm, Problem, Setting, Stream, flat, sampled
+from mainstem.engines.meeting import body, said_now
 from mainstem.engines.simulate import links, plain, rounds
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import Stage, body, said_now
+from mainstem.engines.simulate.stage import Stage
 from mainstem.parts.network import Network
 
 

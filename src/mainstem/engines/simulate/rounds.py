@@ -11,7 +11,8 @@ import jax.numpy as jnp
 
 from mainstem import random
 from mainstem.base import SEVERAL, Arrivals, Collected, Faced, Pair
-from mainstem.engines.simulate.plain import learnt, learnt_one, uploaded
+from mainstem.engines.meeting import first_params, learnt_one, said_now
+from mainstem.engines.simulate.plain import learnt, uploaded
 from mainstem.engines.simulate.stage import (
     Row,
     Stage,
@@ -19,9 +20,7 @@ from mainstem.engines.simulate.stage import (
     blockwise,
     everyone,
     face,
-    first_params,
     occasion,
-    said_now,
     written,
 )
 

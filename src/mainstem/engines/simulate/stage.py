@@ -15,7 +15,6 @@ from mainstem import random
 from mainstem.base import (
     SEVERAL,
     Algorithm,
-    Arrivals,
     At,
     Faced,
     Flat,
@@ -51,45 +50,6 @@ class Stage(NamedTuple):
     def clients(self) -> int:
         """K."""
         return self.setting.clients
-
-
-def first_params(stage: Stage, key: Any) -> Any:
-    """The model before step 1, as the algorithm takes it."""
-    params = stage.problem.init(random.fold(key, random.INIT))
-    return stage.problem.split(params) if stage.algorithm.personal else params
-
-
-def quiet(stage: Stage, like: Any) -> Arrivals:
-    """A door at which nobody stands; `like` is the body that does not come."""
-    params = jax.eval_shape(lambda key: first_params(stage, key), _KEY)
-    base = params.shared if stage.algorithm.personal else params
-    return Arrivals(
-        jnp.zeros((1, like.size), like.dtype),
-        jnp.zeros(1, base.dtype),
-        jnp.zeros(1, jnp.int32),
-        jnp.zeros(1, jnp.int32),
-        jnp.zeros((1, base.size), base.dtype) if stage.algorithm.collect.based else None,
-    )
-
-
-def body(stage: Stage) -> Any:
-    """A client's message, as a shape."""
-
-    def said(key: Any) -> Any:
-        _, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
-        at = At(jnp.int32(1), jnp.int32(0), key)
-        return stage.algorithm.upload(client_of(jnp.int32(0)), at)[1]
-
-    return jax.eval_shape(said, _KEY)
-
-
-def said_now(stage: Stage, server: Any) -> Any:
-    """What the server would broadcast now, without having heard anything new."""
-    collected = stage.algorithm.collect.gather(quiet(stage, body(stage)), stage.clients)
-    return stage.algorithm.merge(server, collected, stage.gradient, jnp.int32(1))[1]
-
-
-_KEY = jax.ShapeDtypeStruct((2,), np.uint32)
 
 
 def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
