@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test check test-slow bench figures results format clean
+.PHONY: demo federation-demo test check test-slow bench figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
+
+federation-demo: .venv/lab .venv/federation # a hub and eight grid zones as processes
+	$(BIN)/python -m examples.grid
 
 test: check
 
@@ -40,7 +43,7 @@ clean:
 	rm -rf .venv demo
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
-.venv/lab .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt
+.venv/lab .venv/federation .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@

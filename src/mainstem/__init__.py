@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mainstem.algorithms.independent import independent
     from mainstem.algorithms.ofedavg import ofedavg
     from mainstem.algorithms.ofediq import ofediq
+    from mainstem.engines.federate.learner import join, join_async
     from mainstem.engines.simulate import simulate
     from mainstem.errors import MainstemError
     from mainstem.parts.network import network
@@ -37,6 +38,8 @@ _HOMES = {
     "fedsea": "mainstem.algorithms",
     "fictitious_play": "mainstem.algorithms",
     "independent": "mainstem.algorithms",
+    "join": "mainstem.engines.federate.learner",
+    "join_async": "mainstem.engines.federate.learner",
     "load": "mainstem.run",
     "network": "mainstem.parts",
     "ofedavg": "mainstem.algorithms",
@@ -62,6 +65,8 @@ __all__ = [
     "fedsea",
     "fictitious_play",
     "independent",
+    "join",
+    "join_async",
     "load",
     "measure",
     "network",

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from mainstem.cli import advise, bounds, data, demo, plan, reproduce, run
+from mainstem.cli import advise, bounds, data, demo, hub, join, plan, reproduce, run, secure, status
 from mainstem.errors import MainstemError
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -25,6 +25,10 @@ app.command("plan")(plan.plan)
 app.command("advise")(advise.advise)
 app.command("bounds")(bounds.bounds)
 app.command("reproduce")(reproduce.reproduce)
+app.command("hub")(hub.hub)
+app.command("join")(join.join)
+app.command("status")(status.status)
+app.command("secure")(secure.secure)
 app.add_typer(data.app, name="data")
 
 

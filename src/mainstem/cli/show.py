@@ -13,6 +13,11 @@ def as_json(content: Any) -> None:
     sys.stdout.write("\n")
 
 
+def line(content: Any) -> str:
+    """`content` as one line of JSON."""
+    return json.dumps(_finite(content), allow_nan=False)
+
+
 def _finite(content: Any) -> Any:
     """What JSON can say: a number that is not finite becomes null."""
     if isinstance(content, dict):

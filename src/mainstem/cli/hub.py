@@ -1,0 +1,72 @@
+"""`mainstem hub`: a run's hub."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mainstem.cli import show
+
+
+def hub(
+    file: Annotated[
+        Path, typer.Argument(help="The run, in TOML: [problem], [algorithm], [federate].")
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option(help="A NATS server, or several with commas (default: a private one)."),
+    ] = None,
+    credentials: Annotated[Path | None, typer.Option(help="The hub's credential file.")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where the private server and the model lie (default: runs/FILE)."),
+    ] = None,
+    replicas: Annotated[int, typer.Option(help="Copies on a cluster.", min=1, max=5)] = 1,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one key: federate.pace=lockstep.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print a line of JSON every second.")
+    ] = False,
+) -> None:
+    """Serve a run: publish models, collect uploads, merge, and survive being killed.
+
+    The same command again goes on where it stopped. Stop with Ctrl-C; the model is in the folder then.
+
+    Example: mainstem hub examples/load.toml
+    """
+    from mainstem.engines.federate.charter import read
+    from mainstem.engines.federate.host import host
+
+    charter = read(file, set_ or [])
+    place = folder or Path("runs") / file.stem
+
+    def started(where: str) -> None:
+        if json:
+            print(show.line({"url": where, "run": charter.rules.run}), flush=True)
+        else:
+            print(f"{charter.rules.run}: {len(charter.clients)} clients may join at {where}")
+            print(
+                f"  mainstem join {where} --run {charter.rules.run} --client NAME --stream FILE.csv"
+            )
+            print(f"  mainstem status {where} --watch", flush=True)
+
+    def beat(status: dict[str, Any]) -> None:
+        if json:
+            print(show.line(status), flush=True)
+
+    status = host(
+        charter,
+        place,
+        url=url,
+        credentials=credentials,
+        replicas=replicas,
+        started=started,
+        beat=beat,
+    )
+    if json:
+        print(show.line(status))
+    else:
+        print(
+            f"{status['run']}: {status['state']} after {status['version']} merges; {place / 'model.npz'}"
+        )

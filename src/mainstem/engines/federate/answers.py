@@ -1,0 +1,135 @@
+"""Between people's samples and arrays: dicts or arrays in, numbers and labels out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from mainstem.base import Sample
+from mainstem.engines.federate.charter import Charter
+from mainstem.errors import BadData
+
+
+class Answers:
+    """How a run's problem reads what it is shown, and what its decisions mean."""
+
+    def __init__(self, charter: Charter):
+        self._problem = charter.source
+        self._dtype = charter.dtype
+        self._names = charter.rules.features
+        self._labels = charter.rules.labels
+
+    # --- in ----------------------------------------------------------------------------------------
+
+    def shown(self, x: Any) -> Any:
+        """x as the problem takes it."""
+        wanted = self._problem.features
+        if isinstance(x, Mapping):
+            x = self._vector(x)
+        if isinstance(wanted, tuple) and wanted and isinstance(wanted[0], tuple):
+            if len(x) != len(wanted):
+                raise BadData(f"x must have {len(wanted)} parts of features, got {len(x)}")
+            return tuple(self._array(part, shape) for part, shape in zip(x, wanted, strict=True))
+        return self._array(x, wanted)
+
+    def _vector(self, x: Mapping[str, Any]) -> list[float]:
+        if self._names is None:
+            self._names = tuple(sorted(x))
+        if len(x) != len(self._names) or any(name not in x for name in self._names):
+            odd = sorted(set(x) ^ set(self._names))
+            raise BadData(
+                f"x must have the features {', '.join(self._names)}; look at {', '.join(odd)}"
+            )
+        return [x[name] for name in self._names]
+
+    def _array(self, x: Any, shape: Any) -> np.ndarray:
+        try:
+            array = np.asarray(x, self._dtype)
+        except (TypeError, ValueError):
+            raise BadData(f"x must be numbers, got {x!r}") from None
+        if shape is not None and array.shape != tuple(shape):
+            raise BadData(f"x must have the shape {shape}, got {array.shape}")
+        if not np.isfinite(array).all():
+            raise BadData("x must be finite")
+        return array
+
+    def hidden(self, y: Any) -> Any:
+        """y as the problem takes it."""
+        classes = self._problem.classes
+        if classes is None:
+            try:
+                number = self._dtype.type(y)
+            except (TypeError, ValueError):
+                raise BadData(f"y must be a number, got {y!r}") from None
+            if not np.isfinite(number):
+                raise BadData(f"y must be finite, got {y!r}")
+            return number
+        if self._labels is not None:
+            if y not in self._labels:
+                known = ", ".join(map(repr, self._labels))
+                raise BadData(f"y must be one of {known}, got {y!r}")
+            return np.int32(self._labels.index(y))
+        label = int(y) if isinstance(y, bool | np.bool_ | int | np.integer) else -1
+        if not 0 <= label < classes:
+            raise BadData(f"y must be a label from 0 to {classes - 1}, got {y!r}")
+        return np.int32(label)
+
+    def sample(self, x: Any, y: Any) -> Sample:
+        """One sample."""
+        return Sample(self.shown(x), self.hidden(y))
+
+    def samples(self, xs: Any, ys: Any) -> tuple[Sample, int]:
+        """Many, their axis first."""
+        if isinstance(xs, np.ndarray) and not isinstance(self._problem.features[0], tuple):
+            each = self._many(xs, ys)
+        else:
+            rows = [self.sample(x, y) for x, y in zip(xs, ys, strict=True)]
+            each = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+        return each, len(each.hidden)
+
+    def _many(self, xs: np.ndarray, ys: Any) -> Sample:
+        shape = tuple(self._problem.features)
+        shown = np.asarray(xs, self._dtype)
+        if shown.shape[1:] != shape or len(shown) != len(ys):
+            raise BadData(
+                f"rows must have the shape {shape}, one y for each; got {shown.shape}, {len(ys)}"
+            )
+        if not np.isfinite(shown).all():
+            raise BadData("x must be finite")
+        if self._problem.classes is None:
+            hidden = np.asarray(ys, self._dtype)
+            if not np.isfinite(hidden).all():
+                raise BadData("y must be finite")
+            return Sample(shown, hidden)
+        if self._labels is not None:
+            return Sample(shown, np.array([self.hidden(y) for y in ys]))
+        labels = np.asarray(ys)
+        if (
+            labels.dtype.kind not in "biu"
+            or labels.min() < 0
+            or labels.max() >= self._problem.classes
+        ):
+            raise BadData(f"y must be labels from 0 to {self._problem.classes - 1}")
+        return Sample(shown, labels.astype(np.int32))
+
+    # --- out ---------------------------------------------------------------------------------------
+
+    def label(self, decision: np.ndarray) -> Any:
+        """What a decision says."""
+        if self._problem.classes is None:
+            return float(np.squeeze(decision))
+        place = int(decision > 0) if decision.ndim == 0 else int(np.argmax(decision))
+        return place if self._labels is None else self._labels[place]
+
+    def chances(self, decision: np.ndarray) -> dict[Any, float]:
+        """How likely it makes each label."""
+        if self._problem.classes is None:
+            raise BadData("chances are of labels: this problem predicts a number")
+        scores = (
+            np.array([0.0, float(decision)]) if decision.ndim == 0 else np.asarray(decision, float)
+        )
+        shares = np.exp(scores - scores.max())
+        shares /= shares.sum()
+        names: Sequence[Any] = self._labels or range(shares.size)
+        return {name: float(share) for name, share in zip(names, shares, strict=True)}

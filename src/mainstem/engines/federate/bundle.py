@@ -1,0 +1,58 @@
+"""Named arrays and plain values as bytes, without pickle: a JSON head, the arrays, a checksum."""
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem.errors import BadData
+
+_HEAD = struct.Struct("<4sII")  # mark, length of the JSON, checksum of all that follows
+_MARK = b"msbn"
+KINDS = "biuf"  # of arrays that can be stored: bool, integers, floats
+
+
+class Bundle(NamedTuple):
+    """Plain values and arrays."""
+
+    values: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+
+
+def pack(values: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
+    """As bytes.
+
+    >>> unpack(pack({"t": 3}, {"w": np.zeros(2)})).arrays["w"].tolist()
+    [0.0, 0.0]
+    """
+    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    shapes = [[name, array.dtype.str, array.shape] for name, array in ordered.items()]
+    head = json.dumps({"values": values, "arrays": shapes}).encode()
+    rest = b"".join([head, *(array.tobytes() for array in ordered.values())])
+    return _HEAD.pack(_MARK, len(head), zlib.crc32(rest)) + rest
+
+
+def unpack(data: bytes, where: str = "bundle") -> Bundle:
+    """What `pack` was given; `BadData` if it is anything else."""
+    if len(data) < _HEAD.size:
+        raise BadData(f"{where}: is cut short")
+    mark, length, check = _HEAD.unpack_from(data)
+    rest = memoryview(data)[_HEAD.size :]
+    if mark != _MARK or check != zlib.crc32(rest):
+        raise BadData(f"{where}: is damaged, or something else")
+    try:
+        head = json.loads(bytes(rest[:length]))
+        arrays, place = {}, length
+        for name, kind, shape in head["arrays"]:
+            dtype = np.dtype(kind)
+            if dtype.kind not in KINDS:
+                raise BadData(f"{where}: {name} is of a kind that is not stored: {kind}")
+            count = int(np.prod(shape, dtype=np.int64))
+            arrays[name] = np.frombuffer(rest, dtype, count, place).reshape(shape)
+            place += count * dtype.itemsize
+        return Bundle(head["values"], arrays)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadData(f"{where}: is not a bundle: {error}") from None

@@ -1,0 +1,191 @@
+"""What all parties of a run agree on: problem, algorithm, roster and rules, as one document.
+
+The document is an experiment file with a table [federate] in the place of [stream] and [simulate]. The hub
+puts it where every client can read it, and every message carries its digest.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mainstem import check, experiment
+from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, flat
+from mainstem.engines import meeting
+from mainstem.engines.federate.names import Names, token
+from mainstem.errors import BadSpec
+
+PACES = ("free", "lockstep")
+DTYPES = ("float32", "float64")
+DEADLINE = 1.0  # seconds, at their own pace
+
+
+class Rules(NamedTuple):
+    """The table [federate]."""
+
+    clients: tuple[str, ...]
+    run: str = "main"
+    pace: str = "free"
+    seed: int = 0
+    dtype: str = "float32"
+    steps: int | None = None  # lockstep: the run is finished after so many; None: never
+    deadline: float | None = (
+        None  # seconds that a round waits after its first upload; None: for all
+    )
+    gather: int | None = (
+        None  # free: a merge for every so many uploads; None: one of each present client
+    )
+    staleness: int = 100  # by how many merges an upload may be behind
+    pending: int = 8  # uploads that a client may have under way
+    strikes: int = 20  # refusals after which a client is quarantined
+    features: tuple[str, ...] | None = None  # their names, for samples that are dicts
+    labels: tuple[Any, ...] | None = None  # the names of the classes
+
+
+class Charter(NamedTuple):
+    """A run, as agreed on."""
+
+    document: Mapping[str, Any]  # the experiment file, in what JSON knows
+    rules: Rules
+    algorithm: Algorithm
+    source: Problem
+    problem: Flat
+    setting: Setting
+    digest: bytes  # 8 bytes
+    message: int = 0  # how many numbers an upload has
+
+    @property
+    def gradient(self) -> Gradient:
+        """The problem's."""
+        return self.problem.gradient
+
+    @property
+    def names(self) -> Names:
+        """What things are called on the broker."""
+        return Names(self.rules.run)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The roster."""
+        return self.rules.clients
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The run's."""
+        return np.dtype(self.rules.dtype)
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether all clients make step t together."""
+        return self.rules.pace == "lockstep"
+
+    def precise(self) -> Any:
+        """JAX in the run's dtype."""
+        return jax.enable_x64(self.rules.dtype == "float64")
+
+    @property
+    def upload_bytes(self) -> int:
+        """How many bytes its body has on the wire."""
+        return self.algorithm.codec.nbytes(self.message, 8 * self.dtype.itemsize)
+
+    @property
+    def codec(self) -> bytes:
+        """4 bytes that tell this codec, size and dtype from others."""
+        told = f"{self.algorithm.codec.spec} {self.message} {self.rules.dtype}"
+        return hashlib.sha256(told.encode()).digest()[:4]
+
+
+def read(path: str | Path, changes: Iterable[str] = ()) -> Charter:
+    """The charter in the file at `path`, with `key=value` changes made to it first."""
+    return draw_up(experiment.parsed(path, changes), str(path))
+
+
+def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
+    """The charter that a parsed file describes."""
+    for name in ("problem", "algorithm", "federate"):
+        if name not in document:
+            raise BadSpec(f"{where}: the table [{name}] is missing")
+    experiment.known(where, "table", document, ("problem", "algorithm", "federate"))
+    listed = document["algorithm"]
+    if isinstance(listed, list):
+        if len(listed) != 1:
+            raise BadSpec(f"{where}: a federation runs one [[algorithm]], got {len(listed)}")
+        listed = listed[0]
+    problem, algorithm = experiment.pieces(document["problem"], listed, where)
+    rules = _rules(f"{where}: [federate]", document["federate"])
+    plain = {
+        "problem": document["problem"],
+        "algorithm": listed,
+        "federate": {key: value for key, value in rules._asdict().items() if value is not None},
+    }
+    plain = json.loads(json.dumps(plain))
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()[:8]
+    with jax.enable_x64(rules.dtype == "float64"):
+        vectors = flat(problem)
+        _fits(where, rules, algorithm)
+        late = not (rules.pace == "lockstep" and rules.deadline is None)
+        setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
+        charter = Charter(plain, rules, algorithm, problem, vectors, setting, digest)
+        charter = charter._replace(message=int(meeting.body(charter).size))
+        algorithm.codec.check(charter.message)
+    return charter
+
+
+def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
+    if algorithm.spec.arguments.get("step") == "auto":
+        raise BadSpec(f'{where}: step = "auto" looks at data, which a hub has not: give a number')
+    algorithm.participation.check(rules.steps or 1, len(rules.clients))
+    exact = algorithm.participation.spec.name == "exactly"
+    if rules.pace == "free" and exact:
+        raise BadSpec(
+            f"{where}: exactly(...) needs pace = lockstep: at their own pace clients toss coins"
+        )
+
+
+def _rules(where: str, table: Any) -> Rules:
+    if not isinstance(table, Mapping):
+        raise BadSpec(f"{where}: wants a table, got {table!r}")
+    experiment.known(where, "key", table, Rules._fields)
+    if "clients" not in table:
+        raise BadSpec(f"{where}: clients is missing: a list of names, or how many")
+    given = dict(table)
+    rules = Rules(**given | {"clients": _roster(given["clients"])})
+    token("federate", "run", rules.run)
+    check.one_of("federate", "pace", rules.pace, PACES)
+    check.one_of("federate", "dtype", rules.dtype, DTYPES)
+    check.integer("federate", "seed", rules.seed, least=0, most=2**63 - 1)
+    for name in ("staleness", "pending", "strikes"):
+        check.integer("federate", name, getattr(rules, name), least=1)
+    if rules.steps is not None:
+        check.integer("federate", "steps", rules.steps, least=1)
+    if rules.gather is not None:
+        check.integer("federate", "gather", rules.gather, least=1)
+        if rules.gather > len(rules.clients):
+            most = f"be at most the {len(rules.clients)} clients"
+            raise check.refuse("federate", "gather", most, rules.gather)
+    if rules.pace == "free" and rules.deadline is None and rules.gather is None:
+        rules = rules._replace(deadline=DEADLINE)  # else an absent client would stop all others
+    if rules.deadline is not None:
+        check.positive("federate", "deadline", rules.deadline)
+    return rules._replace(features=_words(rules.features), labels=_words(rules.labels))
+
+
+def _words(given: Any) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)
+
+
+def _roster(given: Any) -> tuple[str, ...]:
+    """The names of the clients; a number n stands for "0" to "n - 1"."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return tuple(map(str, range(check.integer("federate", "clients", given, least=1))))
+    wanted = "be a number of clients or a list of their names"
+    if not isinstance(given, list | tuple) or not given:
+        raise check.refuse("federate", "clients", wanted, given)
+    names = tuple(token("federate", "clients", name) for name in given)
+    if len(set(names)) != len(names):
+        raise check.refuse("federate", "clients", "name each client once", given)
+    return names

@@ -1,0 +1,275 @@
+"""The hub: collects uploads, merges, stores, and only then says the new model.
+
+The broker's stream of uploads is a log. The hub reads it from the place that its stored state names, so that a
+hub killed at any instant and started again merges just what is not yet in: what lies before that place is in,
+and what lies after it and is in all the same is known by its client's newest merged step.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from typing import Any
+
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, StreamConfig
+
+from mainstem.engines.federate.charter import Charter
+from mainstem.engines.federate.faults import reach
+from mainstem.engines.federate.pieces import Joiner, cut
+from mainstem.engines.federate.store import Store
+from mainstem.engines.federate.table import HARMLESS, Table
+from mainstem.engines.federate.wire import Reason, Refused, pack_broadcast
+from mainstem.errors import BrokenRun
+
+HELD = 64  # messages of one client that the broker keeps at most
+SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
+LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
+SLACK = 1024  # bytes of a message that are the broker's
+
+
+class Hub:
+    """A run's hub on a connection. `serve` returns when the run is finished."""
+
+    def __init__(self, charter: Charter, connection: Client, replicas: int = 1):
+        self.charter = charter
+        self.table = Table(charter)
+        self.names = charter.names
+        self._connection = connection
+        self._js: JetStreamContext = connection.jetstream(timeout=10)
+        self._replicas = replicas
+        self._most = connection.max_payload - SLACK
+        self._joiners = {name: Joiner(self.table.most_bytes) for name in charter.clients}
+        self._begun: dict[str, int] = {}  # where a message in pieces begins
+        self._next = 1  # place of the next upload on the broker
+        self._stored = 1  # what lies before this place is in, and stored
+        self._news = asyncio.Event()
+        self._first: float | None = None  # when the first upload that waits came
+        self._paused = False
+        self._finished = False
+        self._heard: dict[str, float] = {}  # when each client was heard last
+        self._started = time.monotonic()
+        self._rounds = 0  # since this process started
+
+    # --- opening -----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Make the run's streams, or find them; take up the stored state; say the model."""
+        await self._streams()
+        self._store = await Store.open(self._js, self.names.bucket, self._most, self._replicas)
+        data = await self._store.read()
+        if data is None:
+            await self._store.write(self.table.stored(self._next))
+        else:
+            self._next = self.table.restore(data)
+        await self._js.publish(self.names.spec, json.dumps(self.charter.document).encode())
+        await self._say()
+        await self._listen()
+        await self._connection.subscribe(self.names.control, cb=self._ordered)
+        await self._connection.subscribe(self.names.here("*"), cb=self._beaten)
+        await self._report()
+
+    async def _streams(self) -> None:
+        names, copies = self.names, self._replicas
+        latest = self.charter.rules.staleness if self.charter.algorithm.collect.based else 1
+        for config in (
+            StreamConfig(
+                name=names.uploads,
+                subjects=[names.up("*")],
+                max_msgs_per_subject=max(HELD, 4 * self._pieces()),
+                discard=DiscardPolicy.OLD,
+                num_replicas=copies,
+            ),
+            StreamConfig(
+                name=names.broadcasts,
+                subjects=[names.model("*"), names.spec, names.status],
+                max_msgs_per_subject=latest,
+                allow_direct=True,
+                num_replicas=copies,
+            ),
+        ):
+            try:
+                await self._js.add_stream(config)
+            except nats.js.errors.BadRequestError as error:
+                raise BrokenRun(f"{names.run}: cannot be set up: {error.description}") from None
+
+    def _pieces(self) -> int:
+        return -(-self.table.most_bytes // self._most)
+
+    async def _listen(self) -> None:
+        """Read the log of uploads from the first that may not be in."""
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=max(1, self._next)
+        )
+        await self._js.subscribe(
+            self.names.up("*"),
+            stream=self.names.uploads,
+            config=config,
+            ordered_consumer=True,
+            cb=self._uploaded,
+        )
+
+    # --- what comes in -----------------------------------------------------------------------------
+
+    async def _uploaded(self, message: Msg) -> None:
+        place = message.metadata.sequence.stream
+        self._next = max(self._next, place + 1)
+        client = message.subject.rpartition(".")[2]
+        if client not in self._joiners:
+            return
+        self._heard[client] = time.monotonic()
+        begun = self._begun.setdefault(client, place)
+        try:
+            data = self._joined(client, message.data)
+            if data is None:
+                return
+            self._begun.pop(client)
+            self.table.take(client, data, begun)
+        except Refused as refusal:
+            self._begun.pop(client, None)
+            await self._tell(client, refusal)
+            return
+        self._first = self._first or time.monotonic()
+        self._news.set()
+
+    async def _beaten(self, message: Msg) -> None:
+        self._heard[message.subject.rpartition(".")[2]] = time.monotonic()
+
+    def _joined(self, client: str, data: bytes) -> bytes | None:
+        try:
+            return self._joiners[client].add(data)
+        except Refused as refusal:
+            self.table.refuse(self.table.places[client], refusal.reason)
+            raise
+
+    async def _tell(self, client: str, refusal: Refused) -> None:
+        """Let a client know that it was refused, so that an honest one can say it to its user."""
+        if refusal.reason in HARMLESS or refusal.reason is Reason.VERSION:
+            text = json.dumps({"reason": refusal.reason, "told": str(refusal)})
+            with contextlib.suppress(nats.errors.Error):
+                await self._connection.publish(self.names.refusals(client), text.encode())
+
+    # --- rounds ------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Rounds, until the run is finished."""
+        sweeping = asyncio.create_task(self._sweep())
+        try:
+            while not self.finished:
+                if await self._gathered():
+                    await self._round()
+            await self._report()
+        finally:
+            sweeping.cancel()
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to come."""
+        ended = self.charter.lockstep and self.charter.rules.steps and self.table.due == 0
+        return self._finished or bool(ended)
+
+    async def _gathered(self) -> bool:
+        """Wait until a merge is due."""
+        if self.table.complete() and not self._paused:
+            return True
+        self._news.clear()
+        timeout = self._left()
+        try:
+            await asyncio.wait_for(self._news.wait(), timeout)
+        except TimeoutError:
+            return bool(self.table.waiting) and not self._paused
+        return self.table.complete() and not self._paused
+
+    def _left(self) -> float | None:
+        """Seconds until the deadline."""
+        if self.charter.rules.deadline is None or self._first is None or self._paused:
+            return None
+        return max(0.0, self._first + self.charter.rules.deadline - time.monotonic())
+
+    async def _round(self) -> None:
+        self.table.merge()
+        self._first = None
+        self._rounds += 1
+        place = min([self._next, *self._begun.values()])
+        reach("hub before store")
+        await self._store.write(self.table.stored(place))
+        self._stored = place
+        reach("hub after store")
+        await self._say()
+        reach("hub after broadcast")
+
+    async def _say(self) -> None:
+        data = pack_broadcast(self.table.broadcast())
+        for n, piece in enumerate(cut(data, self._most, self.table.version)):
+            await self._js.publish(self.names.model(n), piece)
+            reach("hub within broadcast")
+
+    # --- what goes on beside -----------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        """Now and then: forget uploads that are in, and say how it goes."""
+        swept = 0
+        while True:
+            await asyncio.sleep(SWEEP)
+            with contextlib.suppress(nats.errors.Error, TimeoutError):
+                if self._stored > swept:
+                    swept = self._stored
+                    await self._js.purge_stream(self.names.uploads, seq=swept)
+                await self._report()
+
+    def status(self) -> dict[str, Any]:
+        """How it goes, in what JSON knows."""
+        now = time.monotonic()
+        table = self.table
+        state = "finished" if self.finished else "paused" if self._paused else "running"
+        clients = {
+            name: {
+                "step": int(table.samples[k]),
+                "merged": int(table.merged[k]),
+                "loss": float(table.losses[k]),
+                "bytes_up": int(table.bytes_up[k]),
+                "refused": dict(table.refused[k]),
+                "state": self._state(k, name, now),
+            }
+            for k, name in enumerate(self.charter.clients)
+        }
+        return {
+            "run": self.charter.rules.run,
+            "state": state,
+            "pace": self.charter.rules.pace,
+            "version": table.version,
+            "step": table.step,
+            "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
+            "bytes_down": table.version * table.params.nbytes,
+            "clients": clients,
+        }
+
+    def _state(self, k: int, name: str, now: float) -> str:
+        """Of a client: present, late, lost, away or quarantined."""
+        if self.table.strikes[k] >= self.charter.rules.strikes:
+            return "quarantined"
+        if name not in self._heard:
+            return "away"
+        if now - self._heard[name] > LOST:
+            return "lost"
+        behind = self.charter.lockstep and self._first and now - self._first > LATE
+        return "late" if behind and (k, self.table.due) not in self.table.waiting else "present"
+
+    async def _report(self) -> None:
+        await self._connection.publish(self.names.status, json.dumps(self.status()).encode())
+
+    async def _ordered(self, message: Msg) -> None:
+        """Take an order: pause, resume or finish."""
+        order = message.data.decode(errors="replace")
+        if order == "pause":
+            self._paused = True
+        elif order == "resume":
+            self._paused = False
+        elif order == "finish":
+            self._finished = True
+        self._news.set()
+        await message.respond(json.dumps(self.status()).encode())

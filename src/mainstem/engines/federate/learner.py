@@ -1,0 +1,363 @@
+"""A client that people use: it answers now, learns the truth after, and the model is everybody's."""
+
+import asyncio
+import functools
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import jax
+import numpy as np
+
+from mainstem.base import Sample
+from mainstem.engines.federate.answers import Answers
+from mainstem.engines.federate.background import Background
+from mainstem.engines.federate.charter import Charter
+from mainstem.engines.federate.faults import reach
+from mainstem.engines.federate.keep import Keep
+from mainstem.engines.federate.link import Link
+from mainstem.engines.federate.member import Member, Moves
+from mainstem.engines.federate.river import estimator
+from mainstem.engines.federate.wire import pack_upload
+
+PENDING = 4096  # questions whose answer is remembered at most
+PATIENCE = 10.0  # seconds for what is left to say when it leaves
+BLOCK = 1024  # samples that are learnt from at once
+
+
+@functools.lru_cache(maxsize=8)
+def _moves(digest: bytes, charter: "_Same") -> Moves:
+    return Moves(charter.charter)
+
+
+class _Same:
+    """A charter that equals every other with its digest, so that members share what is compiled."""
+
+    def __init__(self, charter: Charter):
+        self.charter = charter
+
+    def __hash__(self) -> int:
+        return hash(self.charter.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.charter.digest == self.charter.digest
+
+
+class Site:
+    """What a client knows and does, whoever waits for its network: the two kinds of learner share it."""
+
+    def __init__(self, link: Link, client: str, folder: Path | None):
+        self.link = link
+        self.charter = link.charter
+        k = self.charter.clients.index(client)
+        self.member = Member(_moves(self.charter.digest, _Same(self.charter)), k)
+        self.answers = Answers(self.charter)
+        self.skipped = 0  # syncs at which too much was under way to say more
+        self._owed = False  # whether the last sync was such a one
+        self._sending: set[asyncio.Task[None]] = set()
+        self._asked: dict[bytes, Any] = {}  # the client as it was when it answered, by question
+        self.pending: dict[int, bytes] = {}
+        self._keep = None if folder is None else Keep(folder)
+        if self._keep is not None:
+            self.pending = self._keep.load(self.member)
+        self._trim()
+
+    @property
+    def step(self) -> int:
+        """How many labels it has learnt from."""
+        return self.member.step
+
+    @property
+    def loss(self) -> float:
+        """The sum of its losses so far."""
+        return self.member.count().loss
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Their means so far."""
+        standing = self.member.count()
+        return {name: total / max(standing.step, 1) for name, total in standing.metrics.items()}
+
+    # --- answers -----------------------------------------------------------------------------------
+
+    def predict_one(self, x: Any) -> Any:
+        """The answer to x: a number, or a label."""
+        return self.answers.label(self._decision(x))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """How likely each label is."""
+        return self.answers.chances(self._decision(x))
+
+    def _decision(self, x: Any) -> np.ndarray:
+        self._refresh()
+        shown = self.answers.shown(x)
+        if len(self._asked) >= PENDING:
+            self._asked.pop(next(iter(self._asked)))
+        self._asked[_mark(shown)] = self.member.client
+        return np.asarray(self.member.decide(shown))
+
+    # --- learning ----------------------------------------------------------------------------------
+
+    def _learn(self, sample: Sample) -> bytes | None:
+        """From one sample; what must be said then, if it is time."""
+        self._refresh()
+        decided = self._asked.pop(_mark(sample.shown), None) if self._asked else None
+        late = decided is not None and decided is not self.member.client
+        self.member.learn(sample, decided if late else None)
+        return self._due()
+
+    def _due(self) -> bytes | None:
+        if not self.member.due():
+            return None
+        self._trim()
+        self._owed = not self.charter.lockstep and len(self.pending) >= self.charter.rules.pending
+        if self._owed:
+            self.skipped += 1
+            return None
+        upload = self.member.speak()
+        data = pack_upload(upload)
+        if self.charter.lockstep or upload.body is not None:
+            self.pending[upload.step] = data
+        if self._keep is not None:
+            self._keep.save(self.member, self.pending)
+        reach("client after save")
+        return data
+
+    def _blocks(self, samples: Sample, count: int) -> Any:
+        """`samples` in blocks, none with a sync before its end; what must be said after each."""
+        done = 0
+        while done < count:
+            size = self.member.until_due(min(count - done, BLOCK))
+            room = 1 << (size - 1).bit_length()
+            block = _cut(samples, done, size, room)
+            self.member.learn_many(block, size)
+            done += size
+            yield self._due()
+
+    def _refresh(self) -> None:
+        """At its own pace: take over the newest model, if there is one."""
+        latest = self.link.latest
+        if (
+            not self.charter.lockstep
+            and latest is not None
+            and latest.version > self.member.standing.version
+        ):
+            self.member.listen(latest)
+
+    def _trim(self) -> None:
+        """Forget uploads that are in."""
+        if self.link.latest is not None:
+            done = self.link.latest.merged[self.member.k]
+            self.pending = {step: data for step, data in self.pending.items() if step > done}
+
+    # --- the network -------------------------------------------------------------------------------
+
+    async def _resume(self) -> None:
+        """Send again what was under way, and take over what has come of it."""
+        for step, data in list(self.pending.items()):
+            if self.charter.lockstep:
+                await self._agree(data, step)
+            else:
+                self._send(step, data)
+        latest = self.link.latest
+        newer = latest is not None and latest.version > self.member.standing.version
+        if latest is not None and newer and (not self.charter.lockstep or latest.step == self.step):
+            self.member.listen(latest)
+
+    async def _agree(self, data: bytes, step: int) -> None:
+        """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
+        self._send(step, data)
+        latest = await self.link.newer(lambda said: said.step >= step)
+        self.member.listen(latest)
+        self._trim()
+        reach("client after listen")
+
+    async def _exchange(self, data: bytes | None) -> None:
+        if data is None:
+            return
+        step = self.step
+        if self.charter.lockstep:
+            await self._agree(data, step)
+        elif step in self.pending:
+            self._send(step, data)
+
+    def _send(self, step: int, data: bytes) -> None:
+        """Let it go, until it is in."""
+        task = asyncio.ensure_future(self.link.send(step, data, lambda: step in self.pending))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _flush(self) -> None:
+        """Before leaving: say what is owed once there is room, and wait until the broker has it."""
+        end = time.monotonic() + PATIENCE
+        while self._owed and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+            self._trim()
+            if len(self.pending) < self.charter.rules.pending:
+                await self._exchange(self._due())
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
+
+    async def _leave(self) -> None:
+        await self._flush()
+        await self.link.close()
+        if self._keep is not None:
+            self._keep.save(self.member, self.pending)
+            self._keep.close()
+
+
+Kind = TypeVar("Kind", bound=Site)
+
+
+class AsyncLearner(Site):
+    """A client for people with an event loop."""
+
+    async def learn_one(self, x: Any, y: Any) -> None:
+        """Learn that y was the answer to x."""
+        await self.step_with(self.answers.sample(x, y))
+
+    async def step_with(self, sample: Sample) -> None:
+        """One step with a sample as streams have them."""
+        await self._exchange(self._learn(sample))
+
+    async def learn_many(self, xs: Any, ys: Any) -> None:
+        """Learn from many in turn."""
+        samples, count = self.answers.samples(xs, ys)
+        for data in self._blocks(samples, count):
+            await self._exchange(data)
+            self._refresh()
+
+    async def close(self) -> None:
+        """Keep what is known, and leave."""
+        await self._leave()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
+class Learner(Site):
+    """A client for everybody else; its network lives in a thread of its own."""
+
+    _background: Background
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn that y was the answer to x."""
+        self.step_with(self.answers.sample(x, y))
+
+    def step_with(self, sample: Sample) -> None:
+        """One step with a sample as streams have them."""
+        self._said(self._learn(sample))
+
+    def learn_many(self, xs: Any, ys: Any) -> None:
+        """Learn from many in turn."""
+        samples, count = self.answers.samples(xs, ys)
+        for data in self._blocks(samples, count):
+            self._said(data)
+            self._refresh()
+
+    def as_river(self) -> Any:
+        """This client as an estimator of River."""
+        return estimator(self)
+
+    def _said(self, data: bytes | None) -> None:
+        if data is None:
+            return
+        under_way = self._background.post(self._exchange(data))
+        if self.charter.lockstep:
+            under_way.result()
+
+    def close(self) -> None:
+        """Keep what is known, and leave."""
+        if self._background.running:
+            self._background.wait(self._leave())
+            self._background.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def join(
+    url: str,
+    *,
+    run: str,
+    client: str,
+    credentials: str | Path | None = None,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> Learner:
+    """Join a run as one of its clients: `predict_one`, `learn_one`, and the model is everybody's.
+
+    With a `folder` the client stores there where it is, at every sync, and goes on from it.
+    """
+    background = Background(f"mainstem {client}")
+    try:
+        learner: Learner = background.wait(
+            _opened(Learner, url, run, client, credentials, folder, options)
+        )
+    except BaseException:
+        background.close()
+        raise
+    learner._background = background
+    return learner
+
+
+async def join_async(
+    url: str,
+    *,
+    run: str,
+    client: str,
+    credentials: str | Path | None = None,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> AsyncLearner:
+    """`join` for people with an event loop."""
+    return await _opened(AsyncLearner, url, run, client, credentials, folder, options)
+
+
+async def _opened(
+    kind: type[Kind],
+    url: str,
+    run: str,
+    client: str,
+    credentials: str | Path | None,
+    folder: str | Path | None,
+    options: dict[str, Any],
+) -> Kind:
+    link = await Link.open(url, run, client, credentials, **options)
+    try:
+        learner = kind(link, client, None if folder is None else Path(folder))
+        await learner._resume()
+    except BaseException:
+        await link.close()
+        raise
+    return learner
+
+
+def _mark(shown: Any) -> bytes:
+    """What tells one question from another."""
+    parts = shown if isinstance(shown, tuple) else (shown,)
+    return b"".join(np.asarray(part).tobytes() for part in parts)
+
+
+def _cut(samples: Sample, first: int, size: int, room: int) -> Sample:
+    """Some of the samples, and copies of the last up to `room`, so that few shapes are compiled."""
+
+    def one(x: np.ndarray) -> np.ndarray:
+        part = x[first : first + size]
+        return (
+            part if room == size else np.concatenate([part, np.repeat(part[-1:], room - size, 0)])
+        )
+
+    return jax.tree.map(one, samples)

@@ -1,0 +1,50 @@
+"""A learner as an estimator of River, for those who have River."""
+
+from typing import TYPE_CHECKING, Any
+
+from mainstem.errors import MainstemError
+
+if TYPE_CHECKING:
+    from mainstem.engines.federate.learner import Learner
+
+
+def estimator(learner: "Learner") -> Any:
+    """A classifier or a regressor of River, by what the run predicts; it learns for the run."""
+    try:
+        from river import base
+    except ImportError:
+        raise MainstemError("as_river needs River: pip install river") from None
+
+    class FederatedRegressor(base.Regressor):
+        """One client of a federated run."""
+
+        def __init__(self, learner: Any):
+            self.learner = learner
+
+        def predict_one(self, x: dict[Any, Any]) -> Any:
+            return self.learner.predict_one(x)
+
+        def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+            self.learner.learn_one(x, y)
+
+    class FederatedClassifier(base.Classifier):
+        """One client of a federated run."""
+
+        def __init__(self, learner: Any):
+            self.learner = learner
+
+        @property
+        def _multiclass(self) -> bool:
+            return True
+
+        def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+            return self.learner.predict_one(x)
+
+        def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+            return dict(self.learner.predict_proba_one(x))
+
+        def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+            self.learner.learn_one(x, y)
+
+    whole = learner.charter.source.classes is None
+    return FederatedRegressor(learner) if whole else FederatedClassifier(learner)

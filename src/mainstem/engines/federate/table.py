@@ -1,0 +1,259 @@
+"""The hub's side of a run, without a network: what came in is checked, waits, and is merged.
+
+Nothing touches the server's state before it has passed every check. What is merged, and how far each client
+is, is one value that can be stored and restored.
+"""
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mainstem import random
+from mainstem.base import Arrivals
+from mainstem.engines import meeting
+from mainstem.engines.federate.bundle import Bundle, pack, unpack
+from mainstem.engines.federate.charter import Charter
+from mainstem.engines.federate.wire import OVERHEAD, Broadcast, Reason, Refused, Upload, read_upload
+from mainstem.errors import BrokenRun
+
+HARMLESS = {
+    Reason.REPLAYED,
+    Reason.STALE,
+}  # what an honest client that was killed or cut off can send
+
+FAR = 10**6  # steps in which a sync must follow, where a run has no end
+
+
+class Waiting(NamedTuple):
+    """An upload that has passed, and where it lies on the broker."""
+
+    upload: Upload
+    body: np.ndarray | None
+    place: int
+
+
+class Table:
+    """The server's state, who is merged how far, and what waits."""
+
+    def __init__(self, charter: Charter):
+        self.charter = charter
+        clients = len(charter.clients)
+        self.places = {name: k for k, name in enumerate(charter.clients)}
+        self.version = 0
+        self.step = 0  # t of the last merge
+        self.merged = np.zeros(clients, np.int64)  # each client's newest step that is in
+        self.samples = np.zeros(clients, np.int64)  # each client's labels so far, and its loss
+        self.losses = np.zeros(clients)
+        self.bytes_up = np.zeros(clients, np.int64)
+        self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
+        self.strikes = np.zeros(clients, np.int64)
+        self.waiting: dict[tuple[int, int], Waiting] = {}  # by client and step
+        self._due: tuple[int, int] | None = None  # after which step, and when
+        self._key = random.root(charter.rules.seed)
+        with charter.precise():
+            self._start = jax.jit(self._started)
+            self._merge = jax.jit(self._merged)
+            self._decode = jax.jit(
+                lambda code: charter.algorithm.codec.decode(code, charter.message)
+            )
+            self._said = jax.jit(lambda server: meeting.said_now(charter, server))
+            self.server = self._start()
+            self.params = np.asarray(self._said(self.server))
+        self.bases = {
+            0: self.params
+        }  # broadcasts that clients may still hold, where the server asks
+
+    # --- what came in ------------------------------------------------------------------------------
+
+    def take(self, client: str, data: bytes, place: int) -> Upload:
+        """Check what lies at `place` and came from `client`; it waits then. Raises `Refused`, counted."""
+        k = self.places[client]
+        try:
+            if self.strikes[k] >= self.charter.rules.strikes:
+                raise Refused(Reason.QUARANTINED)
+            upload = read_upload(data)
+            self._belongs(upload, k)
+            self._timely(upload, k)
+            body = None if upload.body is None else self._decoded(upload)
+        except Refused as refusal:
+            self.refuse(k, refusal.reason)
+            raise
+        self.waiting[k, upload.step] = Waiting(upload, body, place)
+        return upload
+
+    def refuse(self, k: int, reason: Reason) -> None:
+        """Count a refusal of client k."""
+        self.refused[k][reason] += 1
+        if reason not in HARMLESS:
+            self.strikes[k] += 1
+
+    def _belongs(self, upload: Upload, k: int) -> None:
+        charter = self.charter
+        if upload.run != charter.digest:
+            raise Refused(Reason.RUN)
+        if upload.client != k:
+            raise Refused(Reason.CLIENT, f"says it is {upload.client}")
+        if upload.codec != charter.codec:
+            raise Refused(Reason.CODEC)
+        fine = np.isfinite([upload.loss, upload.weight]).all()
+        if not fine or upload.weight < 0 or (upload.weight > 0) != (upload.body is not None):
+            raise Refused(Reason.NOT_FINITE if not fine else Reason.MALFORMED, "loss or weight")
+        if upload.body is not None and len(upload.body) != charter.upload_bytes:
+            wanted = f"{len(upload.body)} bytes, {charter.upload_bytes} wanted"
+            raise Refused(Reason.SHAPE, wanted)
+
+    def _timely(self, upload: Upload, k: int) -> None:
+        if upload.step <= self.merged[k] or (k, upload.step) in self.waiting:
+            raise Refused(Reason.REPLAYED, f"step {upload.step}")
+        if upload.version > self.version:
+            raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
+        if self.version - upload.version > self.charter.rules.staleness:
+            raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
+        if not self.charter.algorithm.sync.after(np.array([upload.step]))[0]:
+            raise Refused(Reason.ROUND, f"{upload.step} is no sync step")
+        if self.charter.lockstep and upload.step > self.due:
+            raise Refused(Reason.ROUND, f"step {upload.step}, step {self.due} is due")
+
+    def _decoded(self, upload: Upload) -> np.ndarray:
+        charter = self.charter
+        assert upload.body is not None
+        try:
+            code = charter.algorithm.codec.unpack(upload.body, charter.message, charter.dtype)
+        except ValueError as error:
+            raise Refused(Reason.MALFORMED, str(error)) from None
+        with charter.precise():
+            body = np.asarray(self._decode(code))
+        if not np.isfinite(body).all():
+            raise Refused(Reason.NOT_FINITE)
+        return body
+
+    @property
+    def most_bytes(self) -> int:
+        """How long an upload may be."""
+        return OVERHEAD + self.charter.upload_bytes
+
+    # --- rounds ------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> int:
+        """Lockstep: the next sync step; 0 if there is none."""
+        if self._due is None or self._due[0] != self.step:
+            self._due = self.step, self._next_sync()
+        return self._due[1]
+
+    def _next_sync(self) -> int:
+        last = self.charter.rules.steps or self.step + FAR
+        for first in range(self.step + 1, last + 1, 1000):
+            ahead = np.arange(first, min(first + 1000, last + 1))
+            found = np.flatnonzero(self.charter.algorithm.sync.after(ahead))
+            if found.size:
+                return int(ahead[found[0]])
+        return 0
+
+    def complete(self) -> bool:
+        """Whether everyone expected has spoken."""
+        rules, everyone = self.charter.rules, len(self.charter.clients)
+        wanted = everyone if self.charter.lockstep else rules.gather or everyone
+        if len(self.waiting) < wanted:
+            return False
+        if not self.charter.lockstep:
+            return len({k for k, _ in self.waiting}) >= wanted
+        return self.due > 0 and all((k, self.due) in self.waiting for k in range(everyone))
+
+    def merge(self) -> Broadcast:
+        """Merge what waits, in the order of the roster, and say the new model."""
+        charter = self.charter
+        self.step = self.due if charter.lockstep else self.step + 1
+        rows = [self.waiting[key] for key in sorted(self.waiting)]
+        with charter.precise():
+            self.server, said = self._merge(self.server, self._arrivals(rows), np.int32(self.step))
+            self.params = np.asarray(said)
+        for key, row in self.waiting.items():
+            self._enter(key[0], row.upload)
+        self.waiting = {}
+        self.version += 1
+        self._remember()
+        return self.broadcast()
+
+    def _enter(self, k: int, upload: Upload) -> None:
+        self.merged[k] = max(self.merged[k], upload.step)
+        self.samples[k], self.losses[k] = self.merged[k], upload.loss
+        self.bytes_up[k] += len(upload.body or b"")
+
+    def _remember(self) -> None:
+        if self.charter.algorithm.collect.based:
+            oldest = self.version - self.charter.rules.staleness
+            self.bases = {v: each for v, each in self.bases.items() if v >= oldest}
+            self.bases[self.version] = self.params
+
+    def broadcast(self) -> Broadcast:
+        """What the hub says now."""
+        params = self.params.tobytes()
+        return Broadcast(self.charter.digest, self.version, self.step, self.merged.copy(), params)
+
+    def _arrivals(self, rows: list[Waiting]) -> Arrivals:
+        """The bodies in places: one for each client, twice as many if that is not enough, and so on."""
+        size, clients = self.charter.message, len(self.charter.clients)
+        count = clients
+        while count < len(rows):
+            count *= 2
+        bodies = np.zeros((count, size), self.charter.dtype)
+        weights = np.zeros(count, self.charter.dtype)
+        client, sent = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        based = self.charter.algorithm.collect.based
+        base = np.zeros((count, self.params.size), self.charter.dtype) if based else None
+        lone = len({row.upload.client for row in rows}) == len(rows)
+        for n, row in enumerate(rows):
+            place = row.upload.client if lone else n  # as in the simulator: client k in place k
+            client[place], sent[place] = row.upload.client, row.upload.step
+            if row.body is not None:
+                bodies[place], weights[place] = row.body, row.upload.weight
+            if base is not None:
+                base[place] = self.bases[row.upload.version]
+        return Arrivals(bodies, weights, client, sent, base)  # type: ignore[arg-type]
+
+    def _started(self) -> Any:
+        charter = self.charter
+        return charter.algorithm.start(meeting.first_params(charter, self._key), charter.setting)[0]
+
+    def _merged(self, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
+        algorithm = self.charter.algorithm
+        collected = algorithm.collect.gather(got, self.charter.setting.clients)
+        return algorithm.merge(server, collected, self.charter.gradient, t)
+
+    # --- stored and restored -----------------------------------------------------------------------
+
+    def stored(self, place: int) -> bytes:
+        """All that is needed to go on; what lies before `place` on the broker is in."""
+        values = {
+            "digest": self.charter.digest.hex(),
+            "version": self.version,
+            "step": self.step,
+            "place": place,
+            "refused": [dict(each) for each in self.refused],
+        }
+        leaves = jax.device_get(jax.tree.leaves(self.server))
+        arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
+        known = ("merged", "samples", "losses", "bytes_up", "strikes")
+        return pack(values, arrays | {name: getattr(self, name) for name in known})
+
+    def restore(self, data: bytes) -> int:
+        """Go on from what `stored` gave; the place on the broker to read from."""
+        found: Bundle = unpack(data, "the hub's state")
+        if found.values["digest"] != self.charter.digest.hex():
+            raise BrokenRun(
+                f"{self.charter.rules.run}: is on the broker with another spec: choose another name"
+            )
+        leaves, tree = jax.tree.flatten(self.server)
+        stored = [found.arrays[f"server {n}"] for n in range(len(leaves))]
+        with self.charter.precise():
+            self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
+            self.params = np.asarray(self._said(self.server))
+        for name in ("merged", "samples", "losses", "bytes_up", "strikes"):
+            setattr(self, name, found.arrays[name].copy())
+        self.version, self.step = found.values["version"], found.values["step"]
+        self.refused = [Counter(each) for each in found.values["refused"]]
+        self._remember()
+        return int(found.values["place"])

@@ -1,0 +1,93 @@
+"""The command line: a hub, two clients without code, their status, and orders."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.federate.processes import ENVIRONMENT, ROOT
+
+RULES = {"run": "cli", "clients": ["a", "b"], "gather": 1, "features": ["x1", "x2"]}
+CONTENT = {
+    "problem": {"name": "linear", "features": 2},
+    "algorithm": {"name": "fedogd", "step": 0.1},
+    "federate": RULES,
+}
+
+
+def mainstem(*words, code=0):
+    """What a command prints; its exit code is looked at."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mainstem.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file for each client."""
+    draw = np.random.default_rng(0)
+    for name in "ab":
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["x1", "x2", "y"])
+            rows.writerows([[x, y, x - 2 * y] for x, y in draw.normal(size=(200, 2)).tolist()])
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_from_the_command_line(site, files):
+    made = site(CONTENT)
+    hub = made.hub()
+    words = ("join", made.url, "--run", "cli", "--json")
+    for name in "ab":
+        own = ("--client", name, "--stream", files / f"{name}.csv", "--folder", files / name)
+        said = json.loads(mainstem(*words, *own))
+        assert said["samples"] == 200
+        assert said["squared_error"] < 2.0
+        again = json.loads(mainstem(*words, *own))  # there is nothing new in the file
+        assert again["samples"] == 200
+    (found,) = json.loads(mainstem("status", made.url, "--json"))
+    assert {name: each["merged"] for name, each in found["clients"].items()} == {"a": 200, "b": 200}
+    assert "cli: running, free" in mainstem("status", made.url)
+    mainstem("status", made.url, "--pause", "cli")
+    (found,) = json.loads(mainstem("status", made.url, "--finish", "cli", "--json"))
+    assert hub.wait(30) == 0
+    model = made.model()
+    assert np.allclose(model, [1, -2, 0], atol=0.3)
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_the_model(site):
+    made = site(CONTENT)
+    hub = made.hub()
+    hub.send_signal(signal.SIGINT)
+    assert hub.wait(30) == 130
+    assert made.model().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("join", "nats://127.0.0.1:1", "--run", "r", "--client", "a", "--stream", "x.csv"),
+            "no connection",
+        ),
+        (("status", "nats://127.0.0.1:1"), "no connection"),
+        (("hub", "nothing.toml"), "cannot be read"),
+    ],
+)
+def test_refusals_are_one_line(words, told, tmp_path):
+    said = mainstem(*words, code=1)
+    assert told in said
+    assert len(said.splitlines()) == 1

@@ -1,0 +1,74 @@
+"""Simulate equals federate, for every algorithm under contract: a hub, clients and a real NATS server."""
+
+import asyncio
+
+import jax
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.spec import plain
+from tests.contract.cases import CASES
+from tests.contract.worlds import world_for
+from tests.federate.together import joined, serving
+from tests.federate.worlds import samples
+
+CLIENTS, STEPS, SEED = 5, 18, 3
+
+
+async def lived(url, algorithm, world, dtype):
+    """(the hub's model, the sum of the clients' mean losses) of a run in lockstep."""
+    rules = {"run": "equal", "clients": CLIENTS, "pace": "lockstep", "seed": SEED, "dtype": dtype}
+    content = {
+        "problem": plain(world.problem),
+        "algorithm": plain(algorithm),
+        "federate": rules | {"steps": STEPS},
+    }
+    content["federate"]["run"] = f"equal-{abs(hash((str(content), dtype)))}"
+
+    async def live(hub, k):
+        async with await joined(url, hub, str(k)) as learner:
+            for sample in samples(world.stream, SEED, k, 1, STEPS, dtype):
+                await learner.step_with(sample)
+            return learner.loss
+
+    async with serving(url, content) as (hub, _):
+        losses = await asyncio.gather(*(live(hub, k) for k in range(CLIENTS)))
+        return hub.table.params, sum(losses) / CLIENTS
+
+
+def vector(model):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(model)])
+
+
+def compare(url, algorithm, dtype, tolerance):
+    world = world_for(algorithm, CLIENTS)
+    model, loss = asyncio.run(lived(url, algorithm, world, dtype))
+    run = ms.simulate(
+        algorithm, world.problem, world.stream, steps=STEPS, seed=SEED, dtype=dtype, measure=()
+    )
+    assert np.allclose(model, vector(run.model), rtol=tolerance, atol=tolerance)
+    assert np.isclose(loss, run.loss.sum(), rtol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    from mainstem.engines.federate.broker import Private
+
+    server = Private(tmp_path_factory.mktemp("broker"), sync="2m")
+    yield server.url
+    server.stop()
+
+
+QUICK = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+)
+def test_lockstep_equals_the_simulation(name, url):
+    compare(url, CASES[name](), "float64", 1e-9)
+
+
+def test_in_single_precision_too(url):
+    compare(url, ms.fedomd(0.1, sync=ms.parts.every(3)), "float32", 1e-4)

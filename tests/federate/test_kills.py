@@ -1,0 +1,106 @@
+"""Processes killed at any instant: the trajectory is the undisturbed one, nothing is lost or merged twice."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from tests.federate.test_lockstep import experiment
+
+pytestmark = pytest.mark.slow  # real processes
+
+ALGORITHM = {"name": "ofediq", "step": 0.1, "rate": 0.7, "levels": 3, "blocks": 14}
+POINTS = [
+    "hub after store",
+    *(
+        pytest.param(point, marks=pytest.mark.slow)
+        for point in ("hub before store", "hub within broadcast", "hub after broadcast")
+    ),
+]
+WORLD = {
+    "problem": {"name": "softmax", "features": 64, "classes": 10},
+    "stream": {"name": "digits", "clients": 2},
+}
+
+
+def small(steps=60):
+    return experiment(ALGORITHM, WORLD, steps=steps, clients=2)
+
+
+def finished(made, hub, clients, patience=120):
+    for client in clients:
+        assert client.wait(patience) == 0
+    assert hub.wait(30) == 0
+    assert abs(made.model() - made.simulated()).max() < 1e-9
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_hub_killed_at_a_write_point_goes_on(point, site, broker):
+    made = site(small())
+    hub = made.hub("--url", broker.url, MAINSTEM_DIE_AT=f"{point}:20")
+    clients = [made.client(str(k)) for k in range(2)]
+    assert hub.wait(60) == -signal.SIGKILL
+    hub = made.hub("--url", broker.url)
+    finished(made, hub, clients)
+
+
+@pytest.mark.slow
+def test_a_private_broker_dies_with_its_hub_and_comes_back_with_it(site):
+    made = site(small())
+    hub = made.hub(MAINSTEM_DIE_AT="hub after store:20")
+    clients = [made.client(str(k)) for k in range(2)]
+    assert hub.wait(60) == -signal.SIGKILL
+    hub = made.hub()
+    finished(made, hub, clients)
+
+
+@pytest.mark.parametrize(
+    "point", ["client after save", pytest.param("client after listen", marks=pytest.mark.slow)]
+)
+def test_a_client_killed_goes_on(point, site, broker):
+    made = site(small())
+    hub = made.hub("--url", broker.url)
+    other, broken = made.client("0"), made.client("1", MAINSTEM_DIE_AT=f"{point}:20")
+    assert broken.wait(60) == -signal.SIGKILL
+    finished(made, hub, [other, made.client("1")])
+
+
+@pytest.mark.slow
+def test_a_hub_killed_at_fifty_random_instants_goes_on(site, broker):
+    made, draw = site(small(steps=6000)), np.random.default_rng(0)
+    hub = made.hub("--url", broker.url)
+    clients = [made.client(str(k)) for k in range(2)]
+    killed = 0
+    while killed < 50:
+        time.sleep(draw.uniform(0.05, 1.0))
+        if hub.poll() is not None:
+            break
+        hub.kill()
+        hub.wait()
+        killed += 1
+        hub = made.hub("--url", broker.url)
+    assert killed == 50, "the run was over before"
+    finished(made, hub, clients, patience=400)
+    said = [
+        {int(line.split()[0]) for line in log.open()}
+        for log in made.folder.glob("client-*/sent.log")
+    ]
+    assert (
+        said == [set(range(1, 6001))] * 2
+    )  # every step was said, and the trajectory is the undisturbed one
+
+
+@pytest.mark.slow
+def test_clients_killed_at_random_instants_go_on(site, broker):
+    made, draw = site(small(steps=3000)), np.random.default_rng(1)
+    hub = made.hub("--url", broker.url)
+    clients = {str(k): made.client(str(k)) for k in range(2)}
+    for _ in range(20):
+        time.sleep(draw.uniform(3.0, 6.0))  # it takes seconds to be there
+        name = str(draw.integers(2))
+        if clients[name].poll() is None:
+            clients[name].kill()
+            clients[name].wait()
+            clients[name] = made.client(name)
+    finished(made, hub, clients.values(), patience=400)

@@ -1,0 +1,202 @@
+"""A client as people use it: dicts or arrays, labels late or at once, at its own pace."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.base import Sample
+from mainstem.engines.federate.charter import draw_up
+from mainstem.engines.federate.member import Member, Moves
+from mainstem.errors import BadData, BrokenRun, MainstemError
+from tests.federate.together import document, joined, serving, until
+
+LOGISTIC = {"name": "logistic", "features": 2}
+LINEAR = {"name": "linear", "features": 2, "intercept": False}
+FEDOGD = {"name": "fedogd", "step": 0.3}
+
+
+def rows(count, seed=0):
+    """Labels that are 1 where a + 2 b > 0."""
+    draw = np.random.default_rng(seed)
+    for a, b in draw.normal(size=(count, 2)):
+        yield {"a": float(a), "b": float(b)}, bool(a + 2 * b > 0)
+
+
+def test_two_clients_learn_together_at_their_own_pace(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, gather=1)
+        async with serving(broker.url, content) as (hub, _):
+            right = []
+            async with (
+                await joined(broker.url, hub, "0") as one,
+                await joined(broker.url, hub, "1") as two,
+            ):
+                for n, (x, y) in enumerate(rows(300)):
+                    who = (one, two)[n % 2]
+                    right.append(who.predict_one(x) == y)
+                    await who.learn_one(x, y)
+                    await asyncio.sleep(0)
+            await until(lambda: hub.table.merged.tolist() == [150, 150])
+            return np.mean(right[-100:]), hub.table.version
+
+    right, version = asyncio.run(lived())
+    assert right > 0.9
+    assert version > 10
+
+
+def test_what_was_not_said_for_want_of_room_is_said_in_the_end(broker):
+    async def lived():
+        async with serving(
+            broker.url, document(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
+        ) as (hub, _):
+            async with await joined(broker.url, hub, "0") as learner:
+                for x, y in rows(100):  # faster than any round trip
+                    await learner.learn_one(x, y)
+                skipped = learner.skipped
+            await until(lambda: hub.table.merged[0] == 100)
+            return skipped, hub.table.version
+
+    skipped, version = asyncio.run(lived())
+    assert skipped > 0
+    assert version <= 100 - skipped + 1
+
+
+def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
+    async def lived():
+        async with serving(
+            broker.url, document(FEDOGD, LOGISTIC, clients=3, deadline=10**6, pending=10**6)
+        ) as (
+            hub,
+            _,
+        ):
+            each = list(rows(40))
+            found = []
+            for k in range(3):
+                async with await joined(broker.url, hub, str(k)) as learner:
+                    if k == 0:
+                        for x, y in each:
+                            await learner.learn_one(x, y)
+                    elif k == 1:
+                        for x, y in each:
+                            await learner.learn_one([x["a"], x["b"]], int(y))
+                    else:
+                        xs = np.array([[x["a"], x["b"]] for x, _ in each])
+                        await learner.learn_many(xs, np.array([y for _, y in each]))
+                    found.append((learner.loss, learner.metrics["correct"]))
+            return found
+
+    first, *others = asyncio.run(lived())
+    for other in others:
+        assert np.allclose(first, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "told"),
+    [
+        ({"a": 1.0}, True, "look at b"),
+        ({"a": 1.0, "b": 2.0, "c": 3.0}, True, "look at c"),
+        ([1.0, 2.0, 3.0], True, "shape"),
+        ([1.0, float("nan")], True, "finite"),
+        (["one", "two"], True, "numbers"),
+        ([1.0, 2.0], 2, "from 0 to 1"),
+        ([1.0, 2.0], "yes", "from 0 to 1"),
+        ([1.0, 2.0], 0.5, "from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused_and_loses_nothing(x, y, told, broker):
+    async def lived():
+        async with (
+            serving(broker.url, document(FEDOGD, LOGISTIC)) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            await learner.learn_one({"a": 1.0, "b": 1.0}, True)
+            with pytest.raises(BadData, match=told):
+                await learner.learn_one(x, y)
+            assert learner.step == 1
+
+    asyncio.run(lived())
+
+
+def test_labels_have_names(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, labels=["no", "yes"])
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            for x, y in rows(20):
+                await learner.learn_one(x, "yes" if y else "no")
+            chances = learner.predict_proba_one({"a": 3.0, "b": 3.0})
+            assert set(chances) == {"no", "yes"}
+            assert np.isclose(sum(chances.values()), 1)
+            with pytest.raises(BadData, match="one of 'no', 'yes'"):
+                await learner.learn_one({"a": 1.0, "b": 1.0}, "maybe")
+
+    asyncio.run(lived())
+
+
+def test_a_late_label_is_charged_to_the_model_that_predicted():
+    charter = draw_up(document(FEDOGD, LINEAR, clients=1))
+    member = Member(Moves(charter), 0)
+    first, second = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
+    then = member.client
+    broadcast = np.array([5.0, 5.0], np.float32)
+    member.client = member.moves.listen(member.client, broadcast, np.int32(0))
+    member.learn(Sample(first, np.float32(1.0)), decided=then)  # predicted 0: slope (0 - 1) x
+    assert member.client.unsent.tolist() == [-1.0, 0.0]
+    assert member.count().loss == 0.5
+    member.learn(Sample(second, np.float32(1.0)))  # predicts 5: slope (5 - 1) x
+    assert member.client.unsent.tolist() == [-1.0, 4.0]
+    assert member.count().loss == 0.5 + 8.0
+
+
+def test_labels_may_come_late_and_in_another_order(broker):
+    async def lived():
+        async with (
+            serving(broker.url, document(FEDOGD, LINEAR, clients=1, gather=1)) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            asked = [np.array([1.0, n]) for n in range(3)]
+            for x in asked:
+                assert learner.predict_one(x) == 0.0
+            for x in reversed(asked):  # each is charged to the first model, which says 0
+                await learner.learn_one(x, 1.0)
+                await until(lambda: hub.table.merged[0] == learner.step)
+            assert learner.step == 3
+            assert np.isclose(learner.loss, 1.5)
+
+    asyncio.run(lived())
+
+
+def test_a_client_comes_back_where_it_was(broker, tmp_path):
+    async def lived():
+        async with serving(broker.url, document(FEDOGD, LOGISTIC, gather=1)) as (hub, _):
+            each = list(rows(60))
+            async with await joined(broker.url, hub, "0", folder=tmp_path / "a") as learner:
+                for x, y in each[:30]:
+                    await learner.learn_one(x, y)
+                before = learner.loss
+            async with await joined(broker.url, hub, "0", folder=tmp_path / "a") as learner:
+                assert (learner.step, learner.loss) == (30, before)
+                with pytest.raises(BrokenRun, match="another process"):
+                    await joined(broker.url, hub, "0", folder=tmp_path / "a")
+                for x, y in each[30:]:
+                    await learner.learn_one(x, y)
+            await until(lambda: hub.table.merged[0] == 60)
+            with pytest.raises(BrokenRun, match="another run or client"):
+                await joined(broker.url, hub, "1", folder=tmp_path / "a")
+
+    asyncio.run(lived())
+
+
+def test_who_is_not_on_the_roster_is_refused(broker):
+    async def lived():
+        async with serving(broker.url, document(FEDOGD, LOGISTIC)) as (hub, _):
+            with pytest.raises(MainstemError, match="no client 'nobody': one of 0, 1"):
+                await joined(broker.url, hub, "nobody")
+        with pytest.raises(MainstemError, match="there is no such run"):
+            await ms.join_async(broker.url, run="nothing", client="0")
+
+    asyncio.run(lived())

@@ -1,0 +1,40 @@
+"""A client process that lives what its simulated twin lives: `python -m tests.federate.twin FILE URL CLIENT`.
+
+FILE is an experiment file with [stream] and [simulate] beside [federate]. Every upload is written to a log
+of its own before it is sent, so that a test can tell what was said from what was merged.
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import mainstem as ms
+from mainstem import experiment, streams
+from mainstem.engines.federate import link as links
+from tests.federate.worlds import samples
+
+
+def main(file: str, url: str, client: str, folder: str) -> None:
+    content = tomllib.loads(Path(file).read_text())
+    rules = content["federate"]
+    stream = experiment.made("stream", streams, content["stream"])
+    log = (Path(folder) / "sent.log").open("a")
+    real = links.Link.send
+
+    async def logged(self, number, data, wanted):
+        log.write(f"{number} {data.hex()[:64]}\n")
+        log.flush()
+        await real(self, number, data, wanted)
+
+    links.Link.send = logged
+    with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
+        k = learner.charter.clients.index(client)
+        rest = (learner.step + 1, rules["steps"], learner.charter.rules.dtype)
+        for sample in samples(stream, rules.get("seed", 0), k, *rest):
+            learner.step_with(sample)
+        (Path(folder) / "loss").write_text(repr(learner.loss))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[4]).mkdir(parents=True, exist_ok=True)
+    main(*sys.argv[1:5])

@@ -1,0 +1,30 @@
+"""A simulated client's samples, one by one."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random
+from mainstem.base import At, Sample, Stream, cast
+
+
+def samples(
+    stream: Stream, seed: int, k: int, first: int, last: int, dtype: str
+) -> Iterator[Sample]:
+    """What client k of the simulation with this seed is given at steps `first` to `last`."""
+    key = random.root(seed)
+
+    @jax.jit
+    def one(known, pieces, t):
+        keys = random.fold(key, random.STREAM, t, jnp.int32(k))[None]
+        ks = jnp.full(1, k, jnp.int32)
+        found = stream.samples(known, pieces, At(t, ks, keys))
+        return jax.tree.map(lambda x: x[0], found)
+
+    with jax.enable_x64(dtype == "float64"):
+        known = cast(stream.known(seed), dtype)
+        for t in range(first, last + 1):
+            pieces = jax.tree.map(lambda x: x[0, k : k + 1], stream.chunk(seed, t, t))
+            yield jax.device_get(one(known, cast(pieces, dtype), np.int32(t)))
