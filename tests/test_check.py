@@ -120,6 +120,8 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "quantiser", {"levels": 2**16}, "quantiser: levels must be .* at most 65535"),
     ("parts", "quantiser", {"levels": 3, "blocks": 0}, "quantiser: blocks must be an integer"),
     ("parts", "top_k", {"count": 0}, "top_k: count must be an integer of at least 1, got 0"),
+    ("parts", "clipped", {"norm": 0}, "clipped: norm must be above 0, got 0"),
+    ("parts", "clipped", {"norm": 1, "of": 3}, "clipped: of must be a collect such as"),
     ("parts", "trimmed_mean", {"share": 0.5}, r"trimmed_mean: share must lie in \[0, 0.5\), got"),
     ("parts", "trimmed_mean", {"share": -0.1}, "trimmed_mean: share must lie in"),
     ("problems", "bandit", {"of": 3, "actions": 2, "period": 2}, "bandit: of must be a problem"),

@@ -80,6 +80,28 @@ def test_a_stale_upload_is_refused(broker):
     asyncio.run(lived())
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"step": 2**31}, Reason.ROUND),
+        ({"step": 2**62}, Reason.ROUND),
+        ({"weight": 1e300}, Reason.NOT_FINITE),
+        ({"weight": 1e38, "body": np.full(2, 1e3, np.float32).tobytes()}, Reason.NOT_FINITE),
+    ],
+)
+def test_numbers_beyond_all_bounds_are_refused(changes, reason, broker):
+    async def lived():
+        async with serving(broker.url, document(FEDOGD, LINEAR, gather=1)) as (hub, _):
+            raw = await brokers.connect(broker.url)
+            await raw.publish(hub.names.up("0"), uploads(hub.charter, **changes))
+            await until(lambda: hub.table.refused[0].total() == 1)
+            assert hub.table.refused[0] == {reason: 1}
+            assert hub.table.version == 0
+            await raw.close()
+
+    asyncio.run(lived())
+
+
 def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(broker):
     async def lived():
         content = document(FEDOGD, LINEAR, gather=1, strikes=3)

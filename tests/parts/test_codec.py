@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mainstem import random
-from mainstem.errors import BadParameter
+from mainstem.errors import BadData, BadParameter
 from mainstem.parts import half, plain, top_k
 
 KEY = random.root(0)
@@ -84,6 +84,13 @@ def test_top_k_keeps_the_largest_and_drops_the_rest(body):
     assert np.abs(body[positions]).min() >= np.abs(body[dropped]).max()
     expected = np.where(np.isin(np.arange(D), positions), body, 0)
     np.testing.assert_array_equal(top_k(5).decode((positions, values), D), expected)
+
+
+@pytest.mark.parametrize("positions", [[0, 1, 2, 3, D], [0, 1, 2, 3, 3]])
+def test_top_k_refuses_places_that_are_not_there_or_come_twice(positions):
+    data = top_k(5).pack((np.array(positions), np.ones(5, np.float32)))
+    with pytest.raises(BadData, match="different places below 12"):
+        top_k(5).unpack(data, D, np.float32)
 
 
 def test_top_k_of_everything_is_everything():

@@ -9,6 +9,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Codec, Params
+from mainstem.errors import BadData
 from mainstem.random import Key
 from mainstem.spec import recorded
 
@@ -67,6 +68,8 @@ def top_k(count: int) -> Codec:
 
     def unpack(data: bytes, size: int, dtype: Any) -> Any:
         positions = np.frombuffer(data, np.uint32, count)
+        if positions.max(initial=0) >= size or np.unique(positions).size != count:
+            raise BadData(f"top_k: {count} different places below {size} are wanted")
         return positions, np.frombuffer(data, dtype, count, offset=4 * count)
 
     def fits(size: int) -> None:

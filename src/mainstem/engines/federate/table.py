@@ -23,6 +23,7 @@ HARMLESS = {
     Reason.STALE,
 }  # what an honest client that was killed or cut off can send
 
+LAST = 2**31 - 1  # what a step can be: algorithms count in 32 bits
 FAR = 10**6  # steps in which a sync must follow, where a run has no end
 
 
@@ -111,7 +112,7 @@ class Table:
             raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
         if self.version - upload.version > self.charter.rules.staleness:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
-        if not self.charter.algorithm.sync.after(np.array([upload.step]))[0]:
+        if upload.step > LAST or not self.charter.algorithm.sync.after(np.array([upload.step]))[0]:
             raise Refused(Reason.ROUND, f"{upload.step} is no sync step")
         if self.charter.lockstep and upload.step > self.due:
             raise Refused(Reason.ROUND, f"step {upload.step}, step {self.due} is due")
@@ -125,7 +126,9 @@ class Table:
             raise Refused(Reason.MALFORMED, str(error)) from None
         with charter.precise():
             body = np.asarray(self._decode(code))
-        if not np.isfinite(body).all():
+        with np.errstate(over="ignore"):
+            counted = charter.dtype.type(upload.weight) * body
+        if not np.isfinite(counted).all():
             raise Refused(Reason.NOT_FINITE)
         return body
 
