@@ -73,7 +73,13 @@ def written(folder: Path, each: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pat
     content = {
         "problem": {"name": "linear", "features": len(COLUMNS)},
         "algorithm": {"name": "fedsea", "step": STEP, "period": PERIOD},
-        "federate": {"run": "grid", "clients": list(each), "features": list(COLUMNS)},
+        "federate": {
+            "run": "grid",
+            "clients": list(each),
+            "features": list(COLUMNS),
+            "pace": "lockstep",  # an hour is the same hour everywhere
+            "steps": HOURS,
+        },
     }
     run.write_text(tomli_w.dumps(content))
     return run
@@ -113,7 +119,10 @@ def _watch(hub: "subprocess.Popen[str]", clients: dict[str, "subprocess.Popen[st
     """A line a second, until all zones are through."""
     assert hub.stdout is not None
     while any(client.poll() is None for client in clients.values()):
-        status = json.loads(hub.stdout.readline())
+        line = hub.stdout.readline()
+        if not line:
+            return  # the run is finished
+        status = json.loads(line)
         done = [zone["step"] for zone in status["clients"].values()]
         present = sum(zone["state"] == "present" for zone in status["clients"].values())
         print(
