@@ -85,10 +85,10 @@ def written(folder: Path, each: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pat
     return run
 
 
-def mainstem(*words: object, **options: object) -> subprocess.Popen[str]:
+def mainstem(*words: object) -> "subprocess.Popen[str]":
     """A process of the command line."""
     command = [sys.executable, "-m", "mainstem.cli", *map(str, words)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE)
 
 
 def federated(folder: Path, run: Path) -> dict[str, dict[str, float]]:
@@ -123,7 +123,7 @@ def _watch(hub: "subprocess.Popen[str]", clients: dict[str, "subprocess.Popen[st
         if not line:
             return  # the run is finished
         status = json.loads(line)
-        done = [zone["step"] for zone in status["clients"].values()]
+        done = [zone["merged"] for zone in status["clients"].values()]
         present = sum(zone["state"] == "present" for zone in status["clients"].values())
         print(
             f"  merge {status['version']}: {present} zones present, hours {min(done)} to {max(done)}"

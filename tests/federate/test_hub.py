@@ -9,11 +9,12 @@ import pytest
 import mainstem as ms
 from mainstem.base import Sample
 from mainstem.engines.federate import broker as brokers
-from mainstem.engines.federate.charter import draw_up
+from mainstem.engines.federate.charter import draw_up, read
 from mainstem.engines.federate.hub import Hub
 from mainstem.engines.federate.look import look, order
 from mainstem.engines.federate.wire import Reason, Upload, pack_upload
 from mainstem.errors import BadSpec, BrokenRun
+from tests.federate.processes import ROOT
 from tests.federate.together import document, joined, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
@@ -211,6 +212,11 @@ def test_a_charter_that_cannot_be_is_refused(rules, told):
     content["federate"] |= rules
     with pytest.raises((BadSpec, ms.MainstemError), match=told):
         draw_up(json.loads(json.dumps(content)))
+
+
+def test_the_example_that_the_documents_name_is_a_charter():
+    charter = read(ROOT / "examples" / "load.toml")
+    assert (charter.rules.run, len(charter.clients)) == ("load", 8)
 
 
 def test_exactly_n_needs_lockstep():

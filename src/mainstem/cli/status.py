@@ -50,8 +50,8 @@ def _tell(found: list[dict[str, Any]]) -> None:
         rows = [
             {
                 "client": name,
-                "samples": client["step"],
-                "mean_loss": client["loss"] / max(client["step"], 1),
+                "samples": client["merged"],
+                "mean_loss": client["loss"] / max(client["merged"], 1),
                 "bytes_up": client["bytes_up"],
                 "refused": sum(client["refused"].values()),
                 "state": client["state"],

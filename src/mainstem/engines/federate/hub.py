@@ -179,7 +179,10 @@ class Hub:
         self._news.clear()
         timeout = self._left()
         try:
-            await asyncio.wait_for(self._news.wait(), timeout)
+            async with asyncio.timeout(
+                timeout
+            ):  # `wait_for` of Python 3.11 can lose a cancellation
+                await self._news.wait()
         except TimeoutError:
             return bool(self.table.waiting) and not self._paused
         return self.table.complete() and not self._paused
@@ -228,7 +231,6 @@ class Hub:
         state = "finished" if self.finished else "paused" if self._paused else "running"
         clients = {
             name: {
-                "step": int(table.samples[k]),
                 "merged": int(table.merged[k]),
                 "loss": float(table.losses[k]),
                 "bytes_up": int(table.bytes_up[k]),

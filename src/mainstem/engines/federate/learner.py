@@ -1,7 +1,6 @@
 """A client that people use: it answers now, learns the truth after, and the model is everybody's."""
 
 import asyncio
-import functools
 import time
 from pathlib import Path
 from types import TracebackType
@@ -26,22 +25,12 @@ PATIENCE = 10.0  # seconds for what is left to say when it leaves
 BLOCK = 1024  # samples that are learnt from at once
 
 
-@functools.lru_cache(maxsize=8)
-def _moves(digest: bytes, charter: "_Same") -> Moves:
-    return Moves(charter.charter)
+_MOVES: dict[bytes, Moves] = {}
 
 
-class _Same:
-    """A charter that equals every other with its digest, so that members share what is compiled."""
-
-    def __init__(self, charter: Charter):
-        self.charter = charter
-
-    def __hash__(self) -> int:
-        return hash(self.charter.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.charter.digest == self.charter.digest
+def _moves(charter: Charter) -> Moves:
+    """What is compiled for a run, once for all its members in this process."""
+    return _MOVES.setdefault(charter.digest, Moves(charter))
 
 
 class Site:
@@ -51,7 +40,7 @@ class Site:
         self.link = link
         self.charter = link.charter
         k = self.charter.clients.index(client)
-        self.member = Member(_moves(self.charter.digest, _Same(self.charter)), k)
+        self.member = Member(_moves(self.charter), k)
         self.answers = Answers(self.charter)
         self.skipped = 0  # syncs at which too much was under way to say more
         self._owed = False  # whether the last sync was such a one

@@ -37,7 +37,6 @@ class Link:
         self.latest: Broadcast | None = None
         self.refusals: list[str] = []
         self.sent_bytes = 0
-        self.on_news: Callable[[], None] = lambda: None
         self._client = client
         self._names = charter.names
         self._connection = connection
@@ -111,7 +110,6 @@ class Link:
             if broadcast.run == self.charter.digest and newer:
                 self.latest = broadcast
                 self._news.set()
-                self.on_news()
 
     async def look(self) -> None:
         """Ask the broker for the newest model."""
@@ -135,7 +133,8 @@ class Link:
         while self.latest is None or not ready(self.latest):
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), LOST)
+                async with asyncio.timeout(LOST):
+                    await self._news.wait()
             except TimeoutError:
                 await self.look()
         return self.latest

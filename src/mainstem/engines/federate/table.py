@@ -23,6 +23,7 @@ HARMLESS = {
     Reason.STALE,
 }  # what an honest client that was killed or cut off can send
 
+OF_CLIENTS = ("merged", "losses", "bytes_up", "strikes")  # a number for each, stored
 LAST = 2**31 - 1  # what a step can be: algorithms count in 32 bits
 FAR = 10**6  # steps in which a sync must follow, where a run has no end
 
@@ -45,8 +46,7 @@ class Table:
         self.version = 0
         self.step = 0  # t of the last merge
         self.merged = np.zeros(clients, np.int64)  # each client's newest step that is in
-        self.samples = np.zeros(clients, np.int64)  # each client's labels so far, and its loss
-        self.losses = np.zeros(clients)
+        self.losses = np.zeros(clients)  # each client's, up to that step
         self.bytes_up = np.zeros(clients, np.int64)
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
         self.strikes = np.zeros(clients, np.int64)
@@ -182,7 +182,7 @@ class Table:
 
     def _enter(self, k: int, upload: Upload) -> None:
         self.merged[k] = max(self.merged[k], upload.step)
-        self.samples[k], self.losses[k] = self.merged[k], upload.loss
+        self.losses[k] = upload.loss
         self.bytes_up[k] += len(upload.body or b"")
 
     def _remember(self) -> None:
@@ -239,8 +239,7 @@ class Table:
         }
         leaves = jax.device_get(jax.tree.leaves(self.server))
         arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
-        known = ("merged", "samples", "losses", "bytes_up", "strikes")
-        return pack(values, arrays | {name: getattr(self, name) for name in known})
+        return pack(values, arrays | {name: getattr(self, name) for name in OF_CLIENTS})
 
     def restore(self, data: bytes) -> int:
         """Go on from what `stored` gave; the place on the broker to read from."""
@@ -254,7 +253,7 @@ class Table:
         with self.charter.precise():
             self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
             self.params = np.asarray(self._said(self.server))
-        for name in ("merged", "samples", "losses", "bytes_up", "strikes"):
+        for name in OF_CLIENTS:
             setattr(self, name, found.arrays[name].copy())
         self.version, self.step = found.values["version"], found.values["step"]
         self.refused = [Counter(each) for each in found.values["refused"]]
