@@ -29,9 +29,8 @@ async def serving(url, content):
     try:
         yield hub, work
     finally:
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+        hub.stop()
+        await work
         await connection.close()
 
 

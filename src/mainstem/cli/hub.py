@@ -1,5 +1,6 @@
 """`mainstem hub`: a run's hub."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,6 +55,12 @@ def hub(
     def beat(status: dict[str, Any]) -> None:
         if json:
             print(show.line(status), flush=True)
+        elif sys.stdout.isatty():
+            here = sum(each["state"] == "present" for each in status["clients"].values())
+            counted = f"merge {status['version']}, {here} of {len(charter.clients)} clients here"
+            print(
+                f"\r{counted}, {status['rounds_per_second']} rounds a second ", end="", flush=True
+            )
 
     status = host(
         charter,

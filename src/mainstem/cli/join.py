@@ -33,7 +33,9 @@ def join(
     from mainstem.engines.federate.learner import join as joined
 
     place = folder or Path("runs") / f"{run}-{client}"
-    with joined(url, run=run, client=client, credentials=credentials, folder=place) as learner:
+    with joined(
+        url, run=run, client=client, credentials=credentials, folder=place, patient=True
+    ) as learner:
         for x, y in feed(stream, target, after=learner.step):
             learner.predict_one(x)
             learner.learn_one(x, y)

@@ -29,18 +29,29 @@ def _finite(content: Any) -> Any:
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows as an aligned table with the keys of the first as its head."""
+    printed(table(rows))
+
+
+def printed(what: Any) -> None:
+    """Print something of Rich's."""
     from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(what)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """An aligned table with the keys of the first row as its head."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for name in rows[0]:
         numeric = isinstance(rows[0][name], int | float)
-        table.add_column(
+        made.add_column(
             name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True
         )
     for row in rows:
-        table.add_row(*(_text(name, value) for name, value in row.items()))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+        made.add_row(*(_text(name, value) for name, value in row.items()))
+    return made
 
 
 def _text(name: str, value: Any) -> str:

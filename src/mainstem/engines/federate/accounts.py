@@ -51,9 +51,13 @@ def _exports(names: Names) -> list[dict[str, Any]]:
         {"service": names.up("*")},
         {"service": names.here("*")},
         {"service": f"{DIRECT}.{names.broadcasts}.>"},
-        {"stream": names.model("*")},
-        {"stream": names.refusals("*")},
+        *({"stream": subject} for subject in _said(names, "*")),
     ]
+
+
+def _said(names: Names, client: str) -> list[str]:
+    """What a client hears of a run."""
+    return [names.model("*"), names.candidate("*"), names.pulse, names.refusals(client)]
 
 
 def _client(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
@@ -62,8 +66,9 @@ def _client(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
     for names in map(Names, runs):
         latest = f"{DIRECT}.{names.broadcasts}"
         services += [names.up(name), names.here(name)]
-        services += [f"{latest}.{names.model('*')}", f"{latest}.{names.spec}"]
-        streams += [names.model("*"), names.refusals(name)]
+        stored = (names.model("*"), names.candidate("*"), names.spec)
+        services += [f"{latest}.{subject}" for subject in stored]
+        streams += _said(names, name)
     return {
         "users": [_user(key, services, [*streams, f"{inbox(name)}.>"])],
         "imports": [*map(_service, services), *map(_stream, streams)],

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import nats
+import nats.errors
+import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 
@@ -19,6 +21,7 @@ from mainstem.engines.federate import credentials as files
 from mainstem.engines.federate.accounts import ELSEWHERE, STREAMS, inbox
 from mainstem.errors import MainstemError
 
+FAILED = (nats.errors.Error, nats.js.errors.Error, OSError, TimeoutError)  # what a network does
 PATIENCE = 10.0  # seconds in which a private server must be there
 ATTEMPTS = 2  # further ones at connecting, before it is given up
 CONFIGURATION = """\

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mainstem import check, experiment
+from mainstem import check, experiment, random
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, flat
 from mainstem.engines import meeting
 from mainstem.engines.federate.names import Names, token
@@ -133,6 +133,28 @@ def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
         charter = charter._replace(message=int(meeting.body(charter).size))
         algorithm.codec.check(charter.message)
     return charter
+
+
+def at_site(charter: Charter, problem: Problem) -> Charter:
+    """The charter with a client's own `problem`: its own part is of another kind, the shared one is the same."""
+    if not charter.algorithm.personal:
+        asked = "the run's: only of fedres_sgd and its kin a client has a model of its own"
+        raise BadSpec(f"join: problem must be {asked}")
+    with charter.precise():
+        if not problem.personal:
+            raise BadSpec("join: problem must have a shared and an own part")
+        vectors = flat(problem)
+        setting = charter.setting._replace(gradient=vectors.gradient)
+        own = charter._replace(source=problem, problem=vectors, setting=setting)
+        if (_shared(own), meeting.body(own).size) != (_shared(charter), charter.message):
+            raise BadSpec("join: problem must have the run's shared part")
+    return own
+
+
+def _shared(charter: Charter) -> int:
+    """How many numbers the shared part has."""
+    shapes = jax.eval_shape(lambda: meeting.first_params(charter, random.root(0)))
+    return int(shapes.shared.size)
 
 
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:

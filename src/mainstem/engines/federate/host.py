@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def host(
     """Serve a run until it is finished; without a `url` on a private broker in `folder`.
 
     `started` is told the broker's address, `beat` how it goes, every second. The last status is returned,
-    and the model is in `folder` then.
+    and the model is in `folder` then; so it is after Ctrl-C or SIGTERM, which let the round under way end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(lock(folder)), contextlib.ExitStack() as stack:
@@ -53,8 +54,10 @@ async def _serve(
 ) -> dict[str, Any]:
     connection = await broker.connect(url, credentials)
     try:
-        hub = Hub(charter, connection, replicas)
+        hub = Hub(charter, connection, replicas, folder)
         await hub.open()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, hub.stop)
         started()
         beating = asyncio.create_task(_beating(hub, beat))
         try:
@@ -62,6 +65,8 @@ async def _serve(
         finally:
             beating.cancel()
             _saved(hub, folder)
+        if hub.stopped:
+            raise KeyboardInterrupt
         return hub.status()
     finally:
         await connection.close()

@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import json
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nats.errors
@@ -18,12 +20,14 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, StreamConfig
 
+from mainstem.engines.federate.candidate import Compared, against, read_compared
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.faults import reach
+from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table
-from mainstem.engines.federate.wire import Reason, Refused, pack_broadcast
+from mainstem.engines.federate.wire import LARGEST, Reason, Refused, pack_broadcast, read_broadcast
 from mainstem.errors import BrokenRun
 
 HELD = 64  # messages of one client that the broker keeps at most
@@ -35,7 +39,13 @@ SLACK = 1024  # bytes of a message that are the broker's
 class Hub:
     """A run's hub on a connection. `serve` returns when the run is finished."""
 
-    def __init__(self, charter: Charter, connection: Client, replicas: int = 1):
+    def __init__(
+        self,
+        charter: Charter,
+        connection: Client,
+        replicas: int = 1,
+        folder: Path | None = None,
+    ):
         self.charter = charter
         self.table = Table(charter)
         self.names = charter.names
@@ -51,7 +61,11 @@ class Hub:
         self._first: float | None = None  # when the first upload that waits came
         self._paused = False
         self._finished = False
+        self.stopped = False
         self._heard: dict[str, float] = {}  # when each client was heard last
+        self._compared: dict[str, Compared] = {}  # each client's newest with a candidate
+        self._folder = folder
+        self._merges: Merges | None = None
         self._started = time.monotonic()
         self._rounds = 0  # since this process started
 
@@ -66,6 +80,9 @@ class Hub:
             await self._store.write(self.table.stored(self._next))
         else:
             self._next = self.table.restore(data)
+            await self._recall()
+        if self._folder is not None:
+            self._merges = Merges(self._folder / "merges.jsonl", self.table.version)
         await self._js.publish(self.names.spec, json.dumps(self.charter.document).encode())
         await self._say()
         await self._listen()
@@ -86,7 +103,7 @@ class Hub:
             ),
             StreamConfig(
                 name=names.broadcasts,
-                subjects=[names.model("*"), names.spec, names.status],
+                subjects=[names.model("*"), names.candidate("*"), names.spec, names.status],
                 max_msgs_per_subject=latest,
                 allow_direct=True,
                 num_replicas=copies,
@@ -96,6 +113,24 @@ class Hub:
                 await self._js.add_stream(config)
             except nats.js.errors.BadRequestError as error:
                 raise BrokenRun(f"{names.run}: cannot be set up: {error.description}") from None
+
+    async def _recall(self) -> None:
+        """The broadcasts that clients may still hold, where the server asks for them."""
+        if not self.charter.algorithm.collect.based:
+            return
+        joiner = Joiner(LARGEST)
+        said = await self._js.subscribe(
+            self.names.model("*"), stream=self.names.broadcasts, ordered_consumer=True
+        )
+        left = 1
+        while left:
+            message = await said.next_msg(10)
+            left = message.metadata.num_pending
+            with contextlib.suppress(Refused):
+                data = joiner.add(message.data)
+                if data is not None:
+                    self.table.recall(read_broadcast(data))
+        await said.unsubscribe()
 
     def _pieces(self) -> int:
         return -(-self.table.most_bytes // self._most)
@@ -137,7 +172,13 @@ class Hub:
         self._news.set()
 
     async def _beaten(self, message: Msg) -> None:
-        self._heard[message.subject.rpartition(".")[2]] = time.monotonic()
+        client = message.subject.rpartition(".")[2]
+        if client not in self._joiners:
+            return
+        self._heard[client] = time.monotonic()
+        with contextlib.suppress(ValueError, TypeError):
+            if message.data:
+                self._compared[client] = read_compared(message.data)
 
     def _joined(self, client: str, data: bytes) -> bytes | None:
         try:
@@ -156,15 +197,25 @@ class Hub:
     # --- rounds ------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Rounds, until the run is finished."""
+        """Rounds, until the run is finished or `stop` is called."""
         sweeping = asyncio.create_task(self._sweep())
         try:
-            while not self.finished:
+            while not self.finished and not self.stopped:
                 if await self._gathered():
                     await self._round()
             await self._report()
         finally:
             sweeping.cancel()
+            if self._merges is not None:
+                self._merges.close()
+
+    def stop(self) -> None:
+        """Let `serve` return after the round that is under way.
+
+        Better than to cancel it: within nats-py, `asyncio.wait_for` of Python 3.11 can lose a cancellation.
+        """
+        self.stopped = True
+        self._news.set()
 
     @property
     def finished(self) -> bool:
@@ -177,11 +228,8 @@ class Hub:
         if self.table.complete() and not self._paused:
             return True
         self._news.clear()
-        timeout = self._left()
         try:
-            async with asyncio.timeout(
-                timeout
-            ):  # `wait_for` of Python 3.11 can lose a cancellation
+            async with asyncio.timeout(self._left()):
                 await self._news.wait()
         except TimeoutError:
             return bool(self.table.waiting) and not self._paused
@@ -194,9 +242,11 @@ class Hub:
         return max(0.0, self._first + self.charter.rules.deadline - time.monotonic())
 
     async def _round(self) -> None:
-        self.table.merge()
+        passed, first = not self.table.complete(), self._first or time.monotonic()
+        entered = self.table.merge()
         self._first = None
         self._rounds += 1
+        self._note(entered, passed, time.monotonic() - first)
         place = min([self._next, *self._begun.values()])
         reach("hub before store")
         await self._store.write(self.table.stored(place))
@@ -205,10 +255,27 @@ class Hub:
         await self._say()
         reach("hub after broadcast")
 
+    def _note(self, entered: list[tuple[str, int, int]], passed: bool, waited: float) -> None:
+        if self._merges is not None:
+            self._merges.add(
+                {
+                    "version": self.table.version,
+                    "step": self.table.step,
+                    "time": round(time.time(), 3),
+                    "waited": round(waited, 4),  # seconds, from the first upload on
+                    "deadline": passed,  # whether it passed
+                    "uploads": entered,  # client, step, staleness
+                }
+            )
+
     async def _say(self) -> None:
+        await self._spread(self.names.model)
+
+    async def _spread(self, subject: Callable[[int], str]) -> None:
+        """Say the model."""
         data = pack_broadcast(self.table.broadcast())
         for n, piece in enumerate(cut(data, self._most, self.table.version)):
-            await self._js.publish(self.names.model(n), piece)
+            await self._js.publish(subject(n), piece)
             reach("hub within broadcast")
 
     # --- what goes on beside -----------------------------------------------------------------------
@@ -219,6 +286,7 @@ class Hub:
         while True:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
+                await self._connection.publish(self.names.pulse)
                 if self._stored > swept:
                     swept = self._stored
                     await self._js.purge_stream(self.names.uploads, seq=swept)
@@ -234,6 +302,7 @@ class Hub:
                 "merged": int(table.merged[k]),
                 "loss": float(table.losses[k]),
                 "bytes_up": int(table.bytes_up[k]),
+                "staleness": int(table.stale[k]),
                 "refused": dict(table.refused[k]),
                 "state": self._state(k, name, now),
             }
@@ -247,6 +316,7 @@ class Hub:
             "step": table.step,
             "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
             "bytes_down": table.version * table.params.nbytes,
+            "candidate": against(list(self._compared.values())),
             "clients": clients,
         }
 
@@ -265,13 +335,20 @@ class Hub:
         await self._connection.publish(self.names.status, json.dumps(self.status()).encode())
 
     async def _ordered(self, message: Msg) -> None:
-        """Take an order: pause, resume or finish."""
-        order = message.data.decode(errors="replace")
+        """Take an order: pause, resume, finish, or let the clients compare themselves with this model."""
+        order, answer = message.data.decode(errors="replace"), None
         if order == "pause":
             self._paused = True
         elif order == "resume":
             self._paused = False
         elif order == "finish":
             self._finished = True
+        elif order != "candidate":
+            answer = f"there is no order {order!r}"
+        elif self.charter.algorithm.personal:
+            answer = "a candidate must be a whole model, and the hub has the shared part alone"
+        else:
+            await self._spread(self.names.candidate)
         self._news.set()
-        await message.respond(json.dumps(self.status()).encode())
+        told = self.status() if answer is None else {"refused": answer}
+        await message.respond(json.dumps(told).encode())

@@ -19,10 +19,23 @@ class Keep:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._lock = lock(folder)
+        count = folder / "client.count"
+        if not count.exists() or count.stat().st_size != 8:
+            write(count, bytes(8))
+        self._count = np.memmap(count, np.int64, "r+")
 
     @property
     def _file(self) -> Path:
         return self.folder / "client.state"
+
+    @property
+    def reached(self) -> int:
+        """How many samples it has learnt from; a kill leaves it, and costs nothing to note."""
+        return int(self._count[0])
+
+    @reached.setter
+    def reached(self, step: int) -> None:
+        self._count[0] = step
 
     def save(self, member: Member, pending: dict[int, bytes]) -> None:
         """All or nothing, and on the disk when this returns."""
@@ -59,4 +72,5 @@ class Keep:
 
     def close(self) -> None:
         """Let others use the folder."""
+        del self._count
         self._lock.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -9,13 +10,13 @@ from typing import Any, Self, TypeVar
 import jax
 import numpy as np
 
-from mainstem.base import Sample
+from mainstem.base import Problem, Sample
 from mainstem.engines.federate.answers import Answers
 from mainstem.engines.federate.background import Background
-from mainstem.engines.federate.charter import Charter
+from mainstem.engines.federate.charter import Charter, at_site
 from mainstem.engines.federate.faults import reach
 from mainstem.engines.federate.keep import Keep
-from mainstem.engines.federate.link import Link
+from mainstem.engines.federate.link import Link, log
 from mainstem.engines.federate.member import Member, Moves
 from mainstem.engines.federate.river import estimator
 from mainstem.engines.federate.wire import pack_upload
@@ -25,31 +26,47 @@ PATIENCE = 10.0  # seconds for what is left to say when it leaves
 BLOCK = 1024  # samples that are learnt from at once
 
 
-_MOVES: dict[bytes, Moves] = {}
+_MOVES: dict[tuple[bytes, int], Moves] = {}
 
 
-def _moves(charter: Charter) -> Moves:
-    """What is compiled for a run, once for all its members in this process."""
-    return _MOVES.setdefault(charter.digest, Moves(charter))
+def _moves(charter: Charter, problem: Problem | None) -> Moves:
+    """What is compiled for a run, once for all its members in this process with the same problem."""
+    key = charter.digest, id(problem)
+    if key not in _MOVES:
+        _MOVES[key] = Moves(charter if problem is None else at_site(charter, problem))
+    return _MOVES[key]
 
 
 class Site:
     """What a client knows and does, whoever waits for its network: the two kinds of learner share it."""
 
-    def __init__(self, link: Link, client: str, folder: Path | None):
+    def __init__(
+        self,
+        link: Link,
+        client: str,
+        folder: str | Path | None,
+        problem: Problem | None,
+        patient: bool,
+    ):
         self.link = link
-        self.charter = link.charter
-        k = self.charter.clients.index(client)
-        self.member = Member(_moves(self.charter), k)
+        self.member = Member(_moves(link.charter, problem), link.charter.clients.index(client))
+        self.charter = self.member.charter
         self.answers = Answers(self.charter)
+        self._differs = problem is not None
+        self._patient = patient
         self.skipped = 0  # syncs at which too much was under way to say more
         self._owed = False  # whether the last sync was such a one
         self._sending: set[asyncio.Task[None]] = set()
         self._asked: dict[bytes, Any] = {}  # the client as it was when it answered, by question
         self.pending: dict[int, bytes] = {}
-        self._keep = None if folder is None else Keep(folder)
+        self.lost = 0  # samples that it had learnt from after its last sync, when it was killed
+        self._keep = None if folder is None else Keep(Path(folder))
         if self._keep is not None:
             self.pending = self._keep.load(self.member)
+            self.lost = max(0, self._keep.reached - self.step)
+            if self.lost:
+                told = "%s: the last %d samples, after sample %d, are lost: give them again"
+                log.warning(told, folder, self.lost, self.step)
         self._trim()
 
     @property
@@ -97,10 +114,13 @@ class Site:
         return self._due()
 
     def _due(self) -> bytes | None:
+        if self._keep is not None:
+            self._keep.reached = self.step
         if not self.member.due():
             return None
-        self._trim()
-        self._owed = not self.charter.lockstep and len(self.pending) >= self.charter.rules.pending
+        if self.member.candidate is not None:
+            self.link.beat = self.member.candidate.compared()._asdict()
+        self._owed = self._crowded()
         if self._owed:
             self.skipped += 1
             return None
@@ -125,14 +145,14 @@ class Site:
             yield self._due()
 
     def _refresh(self) -> None:
-        """At its own pace: take over the newest model, if there is one."""
+        """At its own pace: take over the newest model, if there is one. Compare with the candidate."""
         latest = self.link.latest
-        if (
-            not self.charter.lockstep
-            and latest is not None
-            and latest.version > self.member.standing.version
-        ):
+        newer = latest is not None and latest.version > self.member.standing.version
+        if latest is not None and newer and not self.charter.lockstep:
             self.member.listen(latest)
+        asked, has = self.link.candidate, self.member.candidate
+        if asked is not None and (has is None or has.version != asked.version):
+            self.member.compare(asked)
 
     def _trim(self) -> None:
         """Forget uploads that are in."""
@@ -150,15 +170,17 @@ class Site:
             else:
                 self._send(step, data)
         latest = self.link.latest
-        newer = latest is not None and latest.version > self.member.standing.version
-        if latest is not None and newer and (not self.charter.lockstep or latest.step == self.step):
+        if latest is None or (self.charter.lockstep and latest.step != self.step):
+            return
+        if latest.version > self.member.standing.version or (self._differs and self.step == 0):
             self.member.listen(latest)
 
     async def _agree(self, data: bytes, step: int) -> None:
         """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
         self._send(step, data)
-        latest = await self.link.newer(lambda said: said.step >= step)
-        self.member.listen(latest)
+        while self.link.latest is None or self.link.latest.step < step:
+            await self.link.news()
+        self.member.listen(self.link.latest)
         self._trim()
         reach("client after listen")
 
@@ -170,6 +192,13 @@ class Site:
             await self._agree(data, step)
         elif step in self.pending:
             self._send(step, data)
+        while self._patient and self._crowded() and not self.link.away:
+            await self.link.news()
+
+    def _crowded(self) -> bool:
+        """At its own pace: whether as much is under way as may be."""
+        self._trim()
+        return not self.charter.lockstep and len(self.pending) >= self.charter.rules.pending
 
     def _send(self, step: int, data: bytes) -> None:
         """Let it go, until it is in."""
@@ -180,10 +209,9 @@ class Site:
     async def _flush(self) -> None:
         """Before leaving: say what is owed once there is room, and wait until the broker has it."""
         end = time.monotonic() + PATIENCE
-        while self._owed and time.monotonic() < end:
+        while self._owed and self.member.due() and time.monotonic() < end:
             await asyncio.sleep(0.02)
-            self._trim()
-            if len(self.pending) < self.charter.rules.pending:
+            if not self._crowded():
                 await self._exchange(self._due())
         if self._sending:
             await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
@@ -256,7 +284,7 @@ class Learner(Site):
         if data is None:
             return
         under_way = self._background.post(self._exchange(data))
-        if self.charter.lockstep:
+        if self.charter.lockstep or self._patient:
             under_way.result()
 
     def close(self) -> None:
@@ -284,17 +312,23 @@ def join(
     client: str,
     credentials: str | Path | None = None,
     folder: str | Path | None = None,
+    problem: Problem | None = None,
+    patient: bool = False,
     **options: Any,
 ) -> Learner:
     """Join a run as one of its clients: `predict_one`, `learn_one`, and the model is everybody's.
 
-    With a `folder` the client stores there where it is, at every sync, and goes on from it.
+    With a `folder` the client stores there where it is, at every sync, and goes on from it. With a
+    `problem` its local model is of a kind of its own, where the algorithm has local models. A `patient`
+    client waits while as much of it is under way as may be: for streams that can wait, such as files.
     """
     background = Background(f"mainstem {client}")
+    opening = _opened(
+        lambda link: Learner(link, client, folder, problem, patient),
+        Link.open(url, run, client, credentials, **options),
+    )
     try:
-        learner: Learner = background.wait(
-            _opened(Learner, url, run, client, credentials, folder, options)
-        )
+        learner: Learner = background.wait(opening)
     except BaseException:
         background.close()
         raise
@@ -309,24 +343,21 @@ async def join_async(
     client: str,
     credentials: str | Path | None = None,
     folder: str | Path | None = None,
+    problem: Problem | None = None,
+    patient: bool = False,
     **options: Any,
 ) -> AsyncLearner:
     """`join` for people with an event loop."""
-    return await _opened(AsyncLearner, url, run, client, credentials, folder, options)
+    return await _opened(
+        lambda link: AsyncLearner(link, client, folder, problem, patient),
+        Link.open(url, run, client, credentials, **options),
+    )
 
 
-async def _opened(
-    kind: type[Kind],
-    url: str,
-    run: str,
-    client: str,
-    credentials: str | Path | None,
-    folder: str | Path | None,
-    options: dict[str, Any],
-) -> Kind:
-    link = await Link.open(url, run, client, credentials, **options)
+async def _opened(made: Callable[[Link], Kind], opening: Awaitable[Link]) -> Kind:
+    link = await opening
     try:
-        learner = kind(link, client, None if folder is None else Path(folder))
+        learner = made(link)
         await learner._resume()
     except BaseException:
         await link.close()

@@ -3,30 +3,32 @@
 import asyncio
 import contextlib
 import json
+import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nats.errors
-import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from mainstem.engines.federate import broker
+from mainstem.engines.federate.broker import FAILED
 from mainstem.engines.federate.charter import Charter, draw_up
 from mainstem.engines.federate.hub import SLACK
+from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
-from mainstem.engines.federate.pieces import Joiner, cut, place
-from mainstem.engines.federate.wire import Broadcast, Refused, read_broadcast
+from mainstem.engines.federate.pieces import cut
+from mainstem.engines.federate.wire import Broadcast
 from mainstem.errors import MainstemError
 
-LARGEST = 2**34  # bytes of a model
 LOST = 2.0  # seconds without news after which the newest model is asked for
 BEAT = 5.0  # seconds between two signs of life
+AWAY = 5.0  # seconds without a sign of the hub's, after which it is away
 AGAIN = 0.5  # seconds after which an upload that was not taken is sent again
 
-FAILED = (nats.errors.Error, nats.js.errors.Error, OSError, TimeoutError)
+log = logging.getLogger("mainstem")
 
 
 class Link:
@@ -34,15 +36,16 @@ class Link:
 
     def __init__(self, connection: Client, charter: Charter, client: str):
         self.charter = charter
-        self.latest: Broadcast | None = None
         self.refusals: list[str] = []
         self.sent_bytes = 0
+        self.beat: dict[str, Any] = {}  # what goes with the next sign of life
         self._client = client
         self._names = charter.names
         self._connection = connection
         self._js: JetStreamContext = connection.jetstream(timeout=5)
-        self._joiner = Joiner(LARGEST)
-        self._news = asyncio.Event()
+        self._models = Latest(charter, self._js, self._names.model)
+        self._candidates = Latest(charter, self._js, self._names.candidate)
+        self._pulse = time.monotonic()  # when the hub was heard last
 
     @classmethod
     async def open(
@@ -67,77 +70,65 @@ class Link:
         return link
 
     async def _follow(self) -> None:
-        await self._connection.subscribe(self._names.model("*"), cb=self._said)
         await self._connection.subscribe(self._names.refusals(self._client), cb=self._told)
-        self._connection._reconnected_cb = self.look
+        await self._connection.subscribe(self._names.pulse, cb=self._beaten)
+        self._connection._reconnected_cb = self._models.look
+        await self._models.follow(self._connection)
+        await self._candidates.follow(self._connection)
         self._beating = asyncio.create_task(self._beat())
-        await self.look()
-
-    async def _beat(self) -> None:
-        """Now and then say that this client is there."""
-        while True:
-            with contextlib.suppress(*FAILED):
-                await self._connection.publish(self._names.here(self._client))
-            await asyncio.sleep(BEAT)
-
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is there."""
-        return bool(self._connection.is_connected)
 
     async def close(self) -> None:
         """Say what is left to say, and go."""
         self._beating.cancel()
-        with contextlib.suppress(*FAILED):
-            await asyncio.wait_for(self._connection.drain(), 5)
+        if self._connection.is_connected:
+            with contextlib.suppress(*FAILED):
+                await self._connection.flush(2)
         await self._connection.close()
+
+    # --- who is there ------------------------------------------------------------------------------
+
+    @property
+    def away(self) -> bool:
+        """Whether the hub, or the broker before it, has not been heard for a while."""
+        return time.monotonic() - self._pulse > AWAY
+
+    async def _beaten(self, message: Msg) -> None:
+        self._pulse = time.monotonic()
+
+    async def _beat(self) -> None:
+        """Now and then say that this client is there; say to its user if the hub is not."""
+        alone = False
+        for n in range(2**62):
+            if self.away != alone:
+                alone = self.away
+                what = "is away: this client goes on alone" if alone else "is back"
+                log.warning("%s: client %s: the hub %s", self._names.run, self._client, what)
+            if n % BEAT == 0:
+                with contextlib.suppress(*FAILED):
+                    told = json.dumps(self.beat).encode() if self.beat else b""
+                    await self._connection.publish(self._names.here(self._client), told)
+            await asyncio.sleep(1.0)
 
     # --- models ------------------------------------------------------------------------------------
 
-    async def _said(self, message: Msg) -> None:
+    @property
+    def latest(self) -> Broadcast | None:
+        """The newest model."""
+        return self._models.value
+
+    @property
+    def candidate(self) -> Broadcast | None:
+        """The newest model to be compared with."""
+        return self._candidates.value
+
+    async def news(self) -> None:
+        """Wait for a newer model, for a while; ask for it then."""
+        self._models.news.clear()
         try:
-            data = self._joiner.add(message.data)
-        except Refused:  # a piece was missed
-            await self.look()
-            return
-        if data is not None:
-            self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        with contextlib.suppress(Refused):
-            broadcast = read_broadcast(data)
-            newer = self.latest is None or broadcast.version > self.latest.version
-            if broadcast.run == self.charter.digest and newer:
-                self.latest = broadcast
-                self._news.set()
-
-    async def look(self) -> None:
-        """Ask the broker for the newest model."""
-        with contextlib.suppress(*FAILED):
-            first = await self._stored(0)
-            where = place(first)
-            joiner, data = Joiner(LARGEST), None
-            for n in range(1 if where is None else where.of):
-                data = joiner.add(first if n == 0 else await self._stored(n))
-            if data is not None:
-                self._take(data)
-
-    async def _stored(self, piece: int) -> bytes:
-        found = await self._js.get_msg(
-            self._names.broadcasts, subject=self._names.model(piece), direct=True
-        )
-        return found.data or b""
-
-    async def newer(self, ready: Callable[[Broadcast], bool]) -> Broadcast:
-        """Wait for a model that is `ready`."""
-        while self.latest is None or not ready(self.latest):
-            self._news.clear()
-            try:
-                async with asyncio.timeout(LOST):
-                    await self._news.wait()
-            except TimeoutError:
-                await self.look()
-        return self.latest
+            async with asyncio.timeout(LOST):
+                await self._models.news.wait()
+        except TimeoutError:
+            await self._models.look()
 
     # --- uploads -----------------------------------------------------------------------------------
 

@@ -11,8 +11,6 @@ from mainstem.engines.federate import broker
 from mainstem.engines.federate.names import Names, token
 from mainstem.errors import MainstemError
 
-ORDERS = ("pause", "resume", "finish")
-
 
 async def look(url: str, credentials: str | Path | None = None) -> list[dict[str, Any]]:
     """The latest status of every run on the broker."""
@@ -35,12 +33,16 @@ async def look(url: str, credentials: str | Path | None = None) -> list[dict[str
 async def order(
     url: str, run: str, what: str, credentials: str | Path | None = None
 ) -> dict[str, Any]:
-    """Tell a run's hub to pause, resume or finish; its status then."""
+    """Tell a run's hub to pause, resume, finish or take a candidate; its status then."""
     names = Names(token("order", "run", run))
     connection = await broker.connect(url, credentials)
     try:
-        answer = await connection.request(names.control, what.encode(), timeout=5)
-        return dict(json.loads(answer.data))
+        answer = json.loads(
+            (await connection.request(names.control, what.encode(), timeout=5)).data
+        )
+        if "refused" in answer:
+            raise MainstemError(f"{run}: {answer['refused']}")
+        return dict(answer)
     except (nats.errors.NoRespondersError, nats.errors.TimeoutError):
         raise MainstemError(f"{run}: no hub answers on this broker") from None
     finally:

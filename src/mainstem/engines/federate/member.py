@@ -13,6 +13,7 @@ import numpy as np
 from mainstem import random
 from mainstem.base import At, Gradient, Sample
 from mainstem.engines import meeting
+from mainstem.engines.federate.candidate import Candidate, losses
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.wire import Broadcast, Upload
 
@@ -38,6 +39,7 @@ class Moves:
             self.learn_many = jax.jit(self._learn_many)
             self.speak = jax.jit(self._speak)
             self.listen = jax.jit(self._listen)
+            self.lost = jax.jit(losses(charter, self.key))
 
     def _at(self, purpose: int, t: Any, k: Any) -> At:
         return At(t, k, random.fold(self.key, purpose, t, k))
@@ -139,6 +141,7 @@ class Member:
         self.standing = Standing()
         with self.charter.precise():
             self.client = moves.first(self.k)
+        self.candidate: Candidate | None = None
         self._told: list[Told] = []  # on the device, not yet counted
 
     @property
@@ -159,8 +162,10 @@ class Member:
                 self.client, told = self.moves.learn(self.client, sample, t, self.k)
             else:
                 self.client, told = self.moves.learn_late(self.client, decided, sample, t, self.k)
-        self._told.append(told)
-        self._moved(1)
+        if self.candidate is not None:
+            alone = jax.tree.map(lambda x: np.asarray(x)[None], sample)
+            self.candidate.face(alone, 1, t, self.k, told.loss)
+        self._moved(1, told)
 
     def learn_many(self, samples: Sample, count: int) -> None:
         """From the first `count` samples in turn. No sync may lie before the last."""
@@ -169,10 +174,12 @@ class Member:
             self.client, told = self.moves.learn_many(
                 self.client, samples, np.int32(count), t, self.k
             )
-        self._told.append(told)
-        self._moved(count)
+        if self.candidate is not None:
+            self.candidate.face(samples, count, t, self.k, told.loss)
+        self._moved(count, told)
 
-    def _moved(self, count: int) -> None:
+    def _moved(self, count: int, told: Told) -> None:
+        self._told.append(told)
         self.standing = self.standing._replace(step=self.step + count)
         if len(self._told) >= 1024:
             self.count()
@@ -218,6 +225,10 @@ class Member:
             weight=float(weight),
             body=body,
         )
+
+    def compare(self, broadcast: Broadcast) -> None:
+        """From now on with this model."""
+        self.candidate = Candidate(self.charter, broadcast, self.moves.lost)
 
     def listen(self, broadcast: Broadcast) -> None:
         """Take over a newer model."""

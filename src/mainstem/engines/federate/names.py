@@ -44,6 +44,15 @@ class Names(NamedTuple):
         """Where the hub says the model, piece by piece."""
         return f"ms.{self.run}.model.{piece}"
 
+    def candidate(self, piece: int | str = 0) -> str:
+        """Where the hub says a model that the clients shall compare themselves with."""
+        return f"ms.{self.run}.candidate.{piece}"
+
+    @property
+    def pulse(self) -> str:
+        """Where the hub says that it is there."""
+        return f"ms.{self.run}.pulse"
+
     @property
     def spec(self) -> str:
         """Where the run's document lies."""

@@ -23,7 +23,7 @@ HARMLESS = {
     Reason.STALE,
 }  # what an honest client that was killed or cut off can send
 
-OF_CLIENTS = ("merged", "losses", "bytes_up", "strikes")  # a number for each, stored
+OF_CLIENTS = ("merged", "losses", "bytes_up", "stale", "strikes")  # a number for each, stored
 LAST = 2**31 - 1  # what a step can be: algorithms count in 32 bits
 FAR = 10**6  # steps in which a sync must follow, where a run has no end
 
@@ -48,6 +48,7 @@ class Table:
         self.merged = np.zeros(clients, np.int64)  # each client's newest step that is in
         self.losses = np.zeros(clients)  # each client's, up to that step
         self.bytes_up = np.zeros(clients, np.int64)
+        self.stale = np.zeros(clients, np.int64)  # how old the model was that its last upload is of
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
         self.strikes = np.zeros(clients, np.int64)
         self.waiting: dict[tuple[int, int], Waiting] = {}  # by client and step
@@ -110,7 +111,8 @@ class Table:
             raise Refused(Reason.REPLAYED, f"step {upload.step}")
         if upload.version > self.version:
             raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
-        if self.version - upload.version > self.charter.rules.staleness:
+        unknown = self.charter.algorithm.collect.based and upload.version not in self.bases
+        if self.version - upload.version > self.charter.rules.staleness or unknown:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
         if upload.step > LAST or not self.charter.algorithm.sync.after(np.array([upload.step]))[0]:
             raise Refused(Reason.ROUND, f"{upload.step} is no sync step")
@@ -165,31 +167,38 @@ class Table:
             return len({k for k, _ in self.waiting}) >= wanted
         return self.due > 0 and all((k, self.due) in self.waiting for k in range(everyone))
 
-    def merge(self) -> Broadcast:
-        """Merge what waits, in the order of the roster, and say the new model."""
+    def merge(self) -> list[tuple[str, int, int]]:
+        """Merge what waits, in the order of the roster: each upload's client, step and staleness."""
         charter = self.charter
         self.step = self.due if charter.lockstep else self.step + 1
         rows = [self.waiting[key] for key in sorted(self.waiting)]
         with charter.precise():
             self.server, said = self._merge(self.server, self._arrivals(rows), np.int32(self.step))
             self.params = np.asarray(said)
-        for key, row in self.waiting.items():
-            self._enter(key[0], row.upload)
+        entered = [self._entered(row.upload) for row in rows]
         self.waiting = {}
         self.version += 1
         self._remember()
-        return self.broadcast()
+        return entered
 
-    def _enter(self, k: int, upload: Upload) -> None:
+    def _entered(self, upload: Upload) -> tuple[str, int, int]:
+        k = upload.client
         self.merged[k] = max(self.merged[k], upload.step)
         self.losses[k] = upload.loss
         self.bytes_up[k] += len(upload.body or b"")
+        self.stale[k] = self.version - upload.version
+        return self.charter.clients[k], upload.step, int(self.stale[k])
 
     def _remember(self) -> None:
         if self.charter.algorithm.collect.based:
             oldest = self.version - self.charter.rules.staleness
             self.bases = {v: each for v, each in self.bases.items() if v >= oldest}
             self.bases[self.version] = self.params
+
+    def recall(self, said: Broadcast) -> None:
+        """A broadcast of before this hub was restored."""
+        if self.version - self.charter.rules.staleness <= said.version < self.version:
+            self.bases[said.version] = np.frombuffer(said.params, self.charter.dtype)
 
     def broadcast(self) -> Broadcast:
         """What the hub says now."""
@@ -257,5 +266,6 @@ class Table:
             setattr(self, name, found.arrays[name].copy())
         self.version, self.step = found.values["version"], found.values["step"]
         self.refused = [Counter(each) for each in found.values["refused"]]
+        self.bases = {}
         self._remember()
         return int(found.values["place"])

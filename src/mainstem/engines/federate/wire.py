@@ -18,6 +18,7 @@ VERSION = 1
 _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
+LARGEST = 2**34  # bytes of a broadcast
 OVERHEAD = _UPLOAD.size  # bytes of an upload that are not the body
 
 
