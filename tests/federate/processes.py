@@ -77,6 +77,19 @@ class Site:
             **environment,
         )
 
+    def step(self) -> int:
+        """How far the hub says it is."""
+        lines = (self.folder / "hub.log").read_text().splitlines()
+        said = [json.loads(line)["step"] for line in lines if line.startswith('{"run"')]
+        return said[-1] if said else 0
+
+    def reached(self, step: int, patience: float = 60.0) -> None:
+        """Wait until the hub is so far."""
+        end = time.monotonic() + patience
+        while self.step() < step:
+            assert time.monotonic() < end, f"the hub is at step {self.step()}, not at {step}"
+            time.sleep(0.1)
+
     def model(self) -> np.ndarray:
         """The model that the hub left."""
         with np.load(self.folder / "hub" / "model.npz") as found:
