@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from functools import partial
 from typing import Any
 
 import nats.errors
@@ -24,6 +25,7 @@ from mainstem.engines.federate.candidate import Compared, against, read_compared
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.faults import reach
 from mainstem.engines.federate.merges import Merges
+from mainstem.engines.federate.insist import insist
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table
@@ -33,6 +35,7 @@ from mainstem.errors import BrokenRun
 HELD = 64  # messages of one client that the broker keeps at most
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
+PULSE = 1.0  # seconds between signs of life of the log; without two of them it is read anew
 SLACK = 1024  # bytes of a message that are the broker's
 
 
@@ -145,6 +148,8 @@ class Hub:
             stream=self.names.uploads,
             config=config,
             ordered_consumer=True,
+            idle_heartbeat=PULSE,
+            pending_bytes_limit=0,  # or nats-py drops what it takes for too much, unseen
             cb=self._uploaded,
         )
 
@@ -203,7 +208,7 @@ class Hub:
             while not self.finished and not self.stopped:
                 if await self._gathered():
                     await self._round()
-            await self._report()
+            await insist(self._report)
         finally:
             sweeping.cancel()
             if self._merges is not None:
@@ -275,7 +280,7 @@ class Hub:
         """Say the model."""
         data = pack_broadcast(self.table.broadcast())
         for n, piece in enumerate(cut(data, self._most, self.table.version)):
-            await self._js.publish(subject(n), piece)
+            await insist(partial(self._js.publish, subject(n), piece))
             reach("hub within broadcast")
 
     # --- what goes on beside -----------------------------------------------------------------------

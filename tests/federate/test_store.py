@@ -1,0 +1,66 @@
+"""The hub's state on the broker: a write that nobody answered is found out about, not repeated or feared."""
+
+import asyncio
+
+import pytest
+
+from mainstem.engines.federate import broker as brokers
+from mainstem.engines.federate.store import Store
+from mainstem.errors import BrokenRun
+
+SIZES = [10, 3000]  # bytes: in one message, and in pieces
+
+
+async def opened(url):
+    connection = await brokers.connect(url)
+    return connection, await Store.open(connection.jetstream(), "store", most=1000)
+
+
+def unheard(call, *, arrives):
+    """A call whose first attempt gets no answer, whether it `arrives` or not."""
+    state = {"first": True}
+
+    async def made(*words, **options):
+        first, state["first"] = state["first"], False
+        if arrives or not first:
+            answer = await call(*words, **options)
+        if first:
+            raise TimeoutError
+        return answer
+
+    return made
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("name", ["update", "put"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_write_without_an_answer_is_made_once(size, name, arrives, broker):
+    async def lived():
+        connection, store = await opened(broker.url)
+        await store.write(bytes(size))
+        setattr(store._bucket, name, unheard(getattr(store._bucket, name), arrives=arrives))
+        await store.write(b"1" * size)
+        await store.write(b"2" * size)  # and it goes on
+        other, again = await opened(broker.url)
+        assert await again.read() == b"2" * size
+        await connection.close()
+        await other.close()
+
+    asyncio.run(lived())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_another_hub_has_written_is_not_taken_for_ones_own(size, broker):
+    async def lived():
+        connection, store = await opened(broker.url)
+        await store.write(bytes(size))
+        other, rival = await opened(broker.url)
+        await rival.read()
+        await rival.write(b"1" * size)
+        store._bucket.update = unheard(store._bucket.update, arrives=False)
+        with pytest.raises(BrokenRun, match="another hub"):
+            await store.write(b"1" * size)  # the same bytes, and still not its own
+        await connection.close()
+        await other.close()
+
+    asyncio.run(lived())
