@@ -68,11 +68,12 @@ class Site:
             time.sleep(0.05)
         raise RuntimeError(f"the hub did not start: {text}")
 
-    def client(self, name: str, **environment: str) -> subprocess.Popen:
+    def client(self, name: str, *, url: str | None = None, **environment: str) -> subprocess.Popen:
+        """Start a client, at the hub's address unless it is told another."""
         place = self.folder / f"client-{name}"
         place.mkdir(exist_ok=True)
         return self.start(
-            *("-m", "tests.federate.twin", str(self.file), self.url, name, str(place)),
+            *("-m", "tests.federate.twin", str(self.file), url or self.url, name, str(place)),
             log=f"client-{name}.log",
             **environment,
         )
