@@ -1,5 +1,6 @@
 """The broker: any NATS server by its address, or a private one that lives with the hub."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -133,9 +134,20 @@ class _Line(TcpTransport):
 
 
 class _Strict(Client):
-    """Where TLS is wanted it says nothing without. nats-py would tell its secrets to who offers none."""
+    """Where TLS is wanted it says nothing without. nats-py would tell its secrets to who offers none.
+
+    Closed while it was connecting again, it ends. nats-py may go on for ever, and the event loop with it.
+    """
+
+    _ended = False
+
+    async def close(self) -> None:
+        self._ended = True
+        await super().close()
 
     async def _connect_to_server(self, s: Any) -> None:
+        if self._ended:  # `wait_for` of Python 3.11 can lose the cancellation that says so
+            raise asyncio.CancelledError
         if self._transport is None and s.uri.scheme in ("nats", "tls"):
             self._transport = _Line()
         await super()._connect_to_server(s)
