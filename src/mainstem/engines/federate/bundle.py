@@ -31,8 +31,11 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
     ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     shapes = [[name, array.dtype.str, array.shape] for name, array in ordered.items()]
     head = json.dumps({"values": values, "arrays": shapes}).encode()
-    rest = b"".join([head, *(array.tobytes() for array in ordered.values())])
-    return _HEAD.pack(_MARK, len(head), zlib.crc32(rest)) + rest
+    parts: list[Any] = [head, *(array.reshape(-1).view(np.uint8) for array in ordered.values())]
+    check = 0
+    for part in parts:
+        check = zlib.crc32(part, check)
+    return b"".join([_HEAD.pack(_MARK, len(head), check), *parts])
 
 
 def unpack(data: bytes, where: str = "bundle") -> Bundle:

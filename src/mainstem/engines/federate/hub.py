@@ -10,8 +10,8 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import nats.errors
@@ -24,8 +24,8 @@ from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, StreamConf
 from mainstem.engines.federate.candidate import Compared, against, read_compared
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.faults import reach
-from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.insist import insist
+from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table

@@ -61,8 +61,9 @@ class Store:
 
     async def write(self, data: bytes) -> None:
         """Replace it. Large data goes first into pieces aside, and only the last write makes them count."""
-        value = b"=" + data
-        if _MARK + len(value) > self._most:
+        if _MARK + 1 + len(data) <= self._most:
+            value = b"=" + data
+        else:
             self._turn = 1 - self._turn
             pieces = cut(data, self._most, self._revision)
             for n, piece in enumerate(pieces):

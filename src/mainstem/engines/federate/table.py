@@ -31,7 +31,7 @@ FAR = 10**6  # steps in which a sync must follow, where a run has no end
 class Waiting(NamedTuple):
     """An upload that has passed, and where it lies on the broker."""
 
-    upload: Upload
+    upload: Upload  # without its bytes, which are large and not needed any more
     body: np.ndarray | None
     place: int
 
@@ -82,7 +82,7 @@ class Table:
         except Refused as refusal:
             self.refuse(k, refusal.reason)
             raise
-        self.waiting[k, upload.step] = Waiting(upload, body, place)
+        self.waiting[k, upload.step] = Waiting(upload._replace(body=None), body, place)
         return upload
 
     def refuse(self, k: int, reason: Reason) -> None:
@@ -175,17 +175,17 @@ class Table:
         with charter.precise():
             self.server, said = self._merge(self.server, self._arrivals(rows), np.int32(self.step))
             self.params = np.asarray(said)
-        entered = [self._entered(row.upload) for row in rows]
+        entered = [self._entered(row) for row in rows]
         self.waiting = {}
         self.version += 1
         self._remember()
         return entered
 
-    def _entered(self, upload: Upload) -> tuple[str, int, int]:
-        k = upload.client
+    def _entered(self, row: Waiting) -> tuple[str, int, int]:
+        upload, k = row.upload, row.upload.client
         self.merged[k] = max(self.merged[k], upload.step)
         self.losses[k] = upload.loss
-        self.bytes_up[k] += len(upload.body or b"")
+        self.bytes_up[k] += 0 if row.body is None else self.charter.upload_bytes
         self.stale[k] = self.version - upload.version
         return self.charter.clients[k], upload.step, int(self.stale[k])
 
