@@ -25,6 +25,11 @@ class Told(NamedTuple):
     metrics: Mapping[str, Any]
 
 
+def fetched(tree: Any) -> Any:
+    """Its arrays on the host: for a few small ones several times faster than `jax.device_get`."""
+    return jax.tree.map(np.asarray, tree)
+
+
 class Moves:
     """What a client does, compiled. A step t and a client k are arguments."""
 
@@ -186,7 +191,7 @@ class Member:
 
     def count(self) -> Standing:
         """The standing, with all that was learnt counted."""
-        for told in jax.device_get(self._told):
+        for told in fetched(self._told):
             sums = {
                 name: self.standing.metrics.get(name, 0.0) + float(value)
                 for name, value in told.metrics.items()
@@ -213,7 +218,7 @@ class Member:
             self.client, code, weight = self.moves.speak(
                 self.client, np.int32(standing.step), self.k
             )
-            code, weight = jax.device_get((code, weight))
+            code, weight = fetched((code, weight))
         body = self.charter.algorithm.codec.pack(code) if weight > 0 else None
         return Upload(
             run=self.charter.digest,
