@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo federation-demo test check test-slow bench figures results format clean
+.PHONY: demo federation-demo test check test-slow bench bench-federation figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -24,6 +24,9 @@ test-slow: .venv/test
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
+
+bench-federation: .venv/bench .venv/federation
+	$(BIN)/python -m benchmarks.federation
 
 figures: .venv/lab # those of the README and of the docs
 	$(BIN)/mainstem demo --folder docs/images

@@ -2,9 +2,14 @@
 
 import sys
 
-from benchmarks.federation import rounds
+from benchmarks.federation import between, free, rounds, traffic
 
-BENCHMARKS = {"rounds": rounds.main}
+BENCHMARKS = {
+    "rounds": rounds.main,
+    "free": free.main,
+    "traffic": traffic.main,
+    "between": between.main,
+}
 
 
 def main() -> None:

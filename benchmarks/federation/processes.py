@@ -1,6 +1,5 @@
 """Hubs in processes of their own, a private broker, and the learners of a run."""
 
-import asyncio
 import contextlib
 import multiprocessing
 import tempfile
@@ -60,8 +59,3 @@ async def joined(url: str, run: str, clients: int) -> AsyncIterator[list[AsyncLe
             learner = await ms.join_async(url, run=run, client=str(k))
             learners.append(await stack.enter_async_context(learner))
         yield learners
-
-
-async def together(steps: list[Any]) -> None:
-    """Wait for all of these."""
-    await asyncio.gather(*steps)

@@ -1,0 +1,91 @@
+"""How fast a client is between two syncs: a logistic model of six features, beside River alone."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from river import linear_model
+
+import mainstem as ms
+from benchmarks.federation import processes
+from mainstem.engines.federate.learner import Learner
+
+NAMES = (
+    "nswprice",
+    "nswdemand",
+    "vicprice",
+    "vicdemand",
+    "transfer",
+    "period",
+)  # as elec2 has them
+ROWS, PAIRS, ROUNDS = 45_312, 4_000, 5
+PERIOD = 10**7  # steps between two syncs: none happens here
+CONTENT = {
+    "problem": {"name": "logistic", "features": len(NAMES)},
+    "algorithm": {"name": "fedsea", "step": 0.01, "period": PERIOD},
+    "federate": {"run": "between", "clients": 1, "features": list(NAMES)},
+}
+ONE, MANY = "mainstem, predict_one + learn_one", "mainstem, learn_many"
+RIVER = "River, predict_one + learn_one"
+GOALS = {ONE: "at least 4,000", MANY: "at least 100,000"}
+
+
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """Samples of elec2's shape."""
+    draw = np.random.default_rng(0)
+    features = draw.uniform(size=(ROWS, len(NAMES))).astype(np.float32)
+    return features, (features @ draw.normal(size=len(NAMES)) > 0).astype(np.int32)
+
+
+def pairs(model: Any, xs: list[Any], ys: list[int]) -> None:
+    """An answer, then its truth, sample after sample."""
+    for x, y in zip(xs, ys, strict=True):
+        model.predict_one(x)
+        model.learn_one(x, y)
+
+
+def block(learner: Learner, features: np.ndarray, labels: np.ndarray) -> float:
+    """All at once; its loss is there when all is learnt."""
+    learner.learn_many(features, labels)
+    return learner.loss
+
+
+def rates(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
+    """Samples a second of each side, the median of some rounds after a first call."""
+    for _, action in sides.values():
+        action()
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, (count, action) in sides.items():
+            begin = time.perf_counter()
+            action()
+            found[name].append(count / (time.perf_counter() - begin))
+    return {name: median(each) for name, each in found.items()}
+
+
+def main() -> None:
+    """`predict_one` with `learn_one`, `learn_many`, and River."""
+    features, labels = table()
+    arrays, truth = list(features[:PAIRS]), labels[:PAIRS].tolist()
+    dicts = [dict(zip(NAMES, row, strict=True)) for row in features[:PAIRS].tolist()]
+    river = linear_model.LogisticRegression()
+    with (
+        processes.broker("2m") as url,
+        processes.process(processes.hub, url, CONTENT),
+        ms.join(url, run="between", client="0") as learner,
+    ):
+        found = rates(
+            {
+                ONE: (PAIRS, lambda: pairs(learner, dicts, truth)),
+                "the same, arrays for dicts": (PAIRS, lambda: pairs(learner, arrays, truth)),
+                MANY: (ROWS, lambda: block(learner, features, labels)),
+                RIVER: (PAIRS, lambda: pairs(river, dicts, truth)),
+            }
+        )
+    print("\nBetween syncs, a logistic model of six features, one client")
+    for name, each in found.items():
+        goal = f"   (asked: {GOALS[name]})" if name in GOALS else ""
+        ratio = each / found[RIVER]
+        print(f"  {name:44}{each:12,.0f} samples/s   ratio {ratio:6.2f}{goal}")
