@@ -17,6 +17,8 @@ from mainstem.engines.federate.candidate import Candidate, losses
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.wire import Broadcast, Upload
 
+AHEAD = 1024  # steps whose syncs are looked up at once
+
 
 class Told(NamedTuple):
     """What came of some steps: sums over them."""
@@ -148,6 +150,8 @@ class Member:
             self.client = moves.first(self.k)
         self.candidate: Candidate | None = None
         self._told: list[Told] = []  # on the device, not yet counted
+        self._ahead = -AHEAD  # the step from which on it has looked up which have a sync
+        self._syncs = np.zeros(AHEAD, bool)
 
     @property
     def step(self) -> int:
@@ -203,7 +207,11 @@ class Member:
 
     def due(self) -> bool:
         """Whether a sync follows the step just made."""
-        return bool(self.charter.algorithm.sync.after(np.array([self.step]))[0])
+        if not self._ahead <= self.step < self._ahead + AHEAD:
+            self._ahead = self.step
+            steps = np.arange(self.step, self.step + AHEAD)
+            self._syncs = self.charter.algorithm.sync.after(steps)
+        return bool(self._syncs[self.step - self._ahead])
 
     def until_due(self, most: int) -> int:
         """How many steps from here, at most `most`, can be made before a sync must follow."""
