@@ -1,4 +1,8 @@
-"""`make bench-federation [names]`: each part once, in one run."""
+"""`make bench-federation`: rounds, uploads a second, bytes on the socket, and a client between syncs.
+
+All on one machine with a private NATS server: each hub is a process of its own, all clients are tasks of this one,
+for every side alike. Sides that are compared take turns.
+"""
 
 import sys
 

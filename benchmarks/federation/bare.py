@@ -78,7 +78,7 @@ class Client:
 
     async def said(self, message: Msg) -> None:
         """A model came."""
-        np.frombuffer(message.data, np.float32)
+        self.model = np.frombuffer(message.data, np.float32)
         self._news.set()
 
     async def step(self, upload: bytes) -> None:

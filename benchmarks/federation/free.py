@@ -24,7 +24,7 @@ async def streaming(learner: AsyncLearner, sample: Sample, until: float) -> None
 
 
 async def merged(url: str, run: str) -> tuple[int, int]:
-    """(uploads, merges) so far: with FedOGD each upload has a model's bytes."""
+    """(bytes, merges) so far; a hub answers any order with its status, and this one changes nothing."""
     found = await look.order(url, run, "resume")
     sent = sum(client["bytes_up"] for client in found["clients"].values())
     return sent, found["version"]

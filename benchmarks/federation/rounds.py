@@ -11,11 +11,15 @@ import numpy as np
 
 from benchmarks.federation import bare, processes
 from mainstem.base import Sample
+from mainstem.engines.federate.charter import draw_up
+from mainstem.engines.federate.member import Member, Moves
+from mainstem.engines.federate.wire import Broadcast, pack_upload
 
 SIZE = 1000  # numbers in a model: 4 kB
 TURNS, WARM = 5, 3
 ROUNDS = {2: 60, 20: 40, 200: 12}  # of each side in each turn, by clients
 OURS, BARE, RAW = "mainstem", "bare JetStream on nats-py", "raw core NATS, nothing stored"
+ALONE = "what our clients compute, no network"
 RUNS = itertools.count()
 
 Round = Callable[[], Awaitable[Any]]
@@ -59,6 +63,23 @@ async def others(url: str, clients: int, stored: bool) -> AsyncIterator[Round]:
             yield lambda: asyncio.gather(*(client.step(upload) for client in found))
 
 
+def learning(clients: int) -> Round:
+    """What the clients of a round compute, without a network: learn, speak, listen."""
+    charter, data = draw_up(document(clients, pace="lockstep")), samples(clients)
+    moves = Moves(charter)
+    members = [Member(moves, k) for k in range(clients)]
+    model = np.zeros(SIZE, np.float32).tobytes()
+
+    async def one() -> None:
+        for member, sample in zip(members, data, strict=True):
+            member.learn(sample)
+            pack_upload(member.speak())
+            step = member.step
+            member.listen(Broadcast(charter.digest, step, step, np.full(clients, step), model))
+
+    return one
+
+
 async def in_turn(sides: dict[str, Round], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of every round of each side."""
     times: dict[str, list[float]] = {name: [] for name in sides}
@@ -86,13 +107,14 @@ def show(title: str, times: dict[str, np.ndarray], goals: dict[str, str]) -> Non
 
 
 async def compared(quick: str, clients: int) -> None:
-    """Ours, the bare exchange and the raw one."""
+    """Ours, the bare exchange, the raw one, and how much of ours is learning."""
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         sides = {
             OURS: await enter(ours(quick, clients)),
             BARE: await enter(others(quick, clients, True)),
             RAW: await enter(others(quick, clients, False)),
+            ALONE: learning(clients),
         }
         times = await in_turn(sides, ROUNDS[clients])
     show(f"A round in lockstep, {clients} clients, 4 kB models", times, {BARE: "at most 2"})
