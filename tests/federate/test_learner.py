@@ -7,6 +7,7 @@ import pytest
 
 import mainstem as ms
 from mainstem.base import Sample
+from mainstem.engines.federate import link as links
 from mainstem.engines.federate.charter import draw_up
 from mainstem.engines.federate.member import Member, Moves
 from mainstem.errors import BadData, BrokenRun, MainstemError
@@ -65,12 +66,8 @@ def test_what_was_not_said_for_want_of_room_is_said_in_the_end(broker):
 
 def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
     async def lived():
-        async with serving(
-            broker.url, document(FEDOGD, LOGISTIC, clients=3, deadline=10**6, pending=10**6)
-        ) as (
-            hub,
-            _,
-        ):
+        rules = {"clients": 4, "deadline": 10**6, "pending": 1000}  # the fourth is waited for
+        async with serving(broker.url, document(FEDOGD, LOGISTIC, **rules)) as (hub, _):
             each = list(rows(40))
             found = []
             for k in range(3):
@@ -200,3 +197,87 @@ def test_who_is_not_on_the_roster_is_refused(broker):
             await ms.join_async(broker.url, run="nothing", client="0")
 
     asyncio.run(lived())
+
+
+def test_a_patient_client_skips_nothing(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0", patient=True) as learner,
+        ):
+            for x, y in rows(100):
+                await learner.learn_one(x, y)
+            return learner.skipped, hub.table.version
+
+    assert asyncio.run(lived()) == (0, 100)
+
+
+def test_what_a_kill_costs_is_told(broker, tmp_path, caplog):
+    async def lived():
+        algorithm = {"name": "fedsea", "step": 0.1, "period": 10}
+        async with serving(broker.url, document(algorithm, LOGISTIC, gather=1)) as (hub, _):
+            killed = await joined(broker.url, hub, "0", folder=tmp_path)
+            for x, y in rows(17):
+                await killed.learn_one(x, y)
+            await killed.link.close()
+            killed._keep.close()  # as the end of a process does
+            async with await joined(broker.url, hub, "0", folder=tmp_path) as learner:
+                assert (learner.step, learner.lost) == (10, 7)
+            async with await joined(broker.url, hub, "0", folder=tmp_path) as learner:
+                assert (learner.step, learner.lost) == (10, 7)  # until they are given again
+
+    asyncio.run(lived())
+    assert "the last 7 samples, after sample 10, are lost" in caplog.text
+
+
+def test_a_client_says_that_the_hub_is_away_and_goes_on(broker, monkeypatch, caplog):
+    monkeypatch.setattr(links, "AWAY", 1.5)
+
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, gather=1)
+        async with serving(broker.url, content) as (hub, _):
+            learner = await joined(broker.url, hub, "0")
+            assert not learner.link.away
+        for x, y in rows(5):
+            learner.predict_one(x)
+            await learner.learn_one(x, y)
+        await until(lambda: "is away" in caplog.text)
+        assert learner.step == 5
+        async with serving(broker.url, content) as (hub, _):
+            await until(lambda: "is back" in caplog.text)
+            await until(lambda: hub.table.merged[0] == 5)
+            await learner.close()
+
+    asyncio.run(lived())
+    assert "client 0: the hub is away: this client goes on alone" in caplog.text
+
+
+def test_a_loop_that_only_learns_leaves_the_network_its_turn(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, gather=1)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            for x, y in rows(3000):
+                await learner.learn_one(x, y)
+            return learner.link.sent_bytes, hub.table.version, learner.member.standing.version
+
+    assert min(asyncio.run(lived())) > 10
+
+
+def test_what_was_said_while_the_hub_was_away_is_all_merged(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=200)
+        async with serving(broker.url, content) as (hub, _):
+            learner = await joined(broker.url, hub, "0")
+        for x, y in rows(200):
+            await learner.learn_one(x, y)
+        await asyncio.wait(learner._sending, timeout=20)
+        async with serving(broker.url, content) as (hub, _):
+            await until(lambda: hub.table.merged[0] == 200)
+            await learner.close()
+            return hub.table.bytes_up[0] / hub.charter.upload_bytes
+
+    assert asyncio.run(lived()) == 200

@@ -20,10 +20,10 @@ def document(algorithm, problem=SOFTMAX, *, clients=2, **rules):
 
 
 @contextlib.asynccontextmanager
-async def serving(url, content):
+async def serving(url, content, folder=None):
     """A hub at work; its charter is `hub.charter`."""
     connection = await broker.connect(url)
-    hub = Hub(draw_up(content), connection)
+    hub = Hub(draw_up(content), connection, folder=folder)
     await hub.open()
     work = asyncio.create_task(hub.serve())
     try:

@@ -30,7 +30,7 @@ def host(
     """Serve a run until it is finished; without a `url` on a private broker in `folder`.
 
     `started` is told the broker's address, `beat` how it goes, every second. The last status is returned,
-    and the model is in `folder` then; so it is after Ctrl-C or SIGTERM, which let the round under way end.
+    and the model is in `folder` then; so it is after Ctrl-C or SIGTERM.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(lock(folder)), contextlib.ExitStack() as stack:
@@ -56,8 +56,7 @@ async def _serve(
     try:
         hub = Hub(charter, connection, replicas, folder)
         await hub.open()
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, hub.stop)
+        _stoppable(hub)
         started()
         beating = asyncio.create_task(_beating(hub, beat))
         try:
@@ -70,6 +69,19 @@ async def _serve(
         return hub.status()
     finally:
         await connection.close()
+
+
+def _stoppable(hub: Hub) -> None:
+    """The first Ctrl-C or SIGTERM lets the round under way end, the second does not."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        hub.stop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop)
 
 
 async def _beating(hub: Hub, beat: Heard) -> None:

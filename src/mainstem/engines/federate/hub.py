@@ -32,10 +32,11 @@ from mainstem.engines.federate.table import HARMLESS, Table
 from mainstem.engines.federate.wire import LARGEST, Reason, Refused, pack_broadcast, read_broadcast
 from mainstem.errors import BrokenRun
 
-HELD = 64  # messages of one client that the broker keeps at most
+HELD = 64  # messages of one client that the broker keeps at least
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
-PULSE = 1.0  # seconds between signs of life of the log; without two of them it is read anew
+HEARTBEAT = 1.0  # seconds between signs of life of the log; without two of them it is read anew
+RECALL = 3.0  # seconds in which a broadcast of before must come
 SLACK = 1024  # bytes of a message that are the broker's
 
 
@@ -100,7 +101,7 @@ class Hub:
             StreamConfig(
                 name=names.uploads,
                 subjects=[names.up("*")],
-                max_msgs_per_subject=max(HELD, 4 * self._pieces()),
+                max_msgs_per_subject=max(HELD, 4 * self.charter.rules.pending * self._pieces()),
                 discard=DiscardPolicy.OLD,
                 num_replicas=copies,
             ),
@@ -127,7 +128,10 @@ class Hub:
         )
         left = 1
         while left:
-            message = await said.next_msg(10)
+            try:
+                message = await said.next_msg(RECALL)
+            except TimeoutError:  # killed before it said anything
+                break
             left = message.metadata.num_pending
             with contextlib.suppress(Refused):
                 data = joiner.add(message.data)
@@ -148,7 +152,7 @@ class Hub:
             stream=self.names.uploads,
             config=config,
             ordered_consumer=True,
-            idle_heartbeat=PULSE,
+            idle_heartbeat=HEARTBEAT,
             pending_bytes_limit=0,  # or nats-py drops what it takes for too much, unseen
             cb=self._uploaded,
         )

@@ -137,6 +137,7 @@ class Site:
         """`samples` in blocks, none with a sync before its end; what must be said after each."""
         done = 0
         while done < count:
+            self._refresh()
             size = self.member.until_due(min(count - done, BLOCK))
             room = 1 << (size - 1).bit_length()
             block = _cut(samples, done, size, room)
@@ -185,6 +186,8 @@ class Site:
         reach("client after listen")
 
     async def _exchange(self, data: bytes | None) -> None:
+        if self._owed:
+            await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
         if data is None:
             return
         step = self.step
@@ -192,6 +195,7 @@ class Site:
             await self._agree(data, step)
         elif step in self.pending:
             self._send(step, data)
+            await asyncio.sleep(0)
         while self._patient and self._crowded() and not self.link.away:
             await self.link.news()
 
@@ -243,7 +247,6 @@ class AsyncLearner(Site):
         samples, count = self.answers.samples(xs, ys)
         for data in self._blocks(samples, count):
             await self._exchange(data)
-            self._refresh()
 
     async def close(self) -> None:
         """Keep what is known, and leave."""
@@ -274,7 +277,6 @@ class Learner(Site):
         samples, count = self.answers.samples(xs, ys)
         for data in self._blocks(samples, count):
             self._said(data)
-            self._refresh()
 
     def as_river(self) -> Any:
         """This client as an estimator of River."""

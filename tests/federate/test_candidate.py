@@ -1,0 +1,83 @@
+"""A fixed model to compare with: its losses are those of a plain loop, and regret is at least the difference."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from mainstem.engines.federate import link
+from mainstem.engines.federate.candidate import Compared, against, read_compared
+from mainstem.engines.federate.look import order
+from mainstem.errors import MainstemError
+from tests.federate.together import document, joined, serving, until
+
+LINEAR = {"name": "linear", "features": 2, "intercept": False}
+FEDOGD = {"name": "fedogd", "step": 0.1}
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, broker, monkeypatch):
+    monkeypatch.setattr(link, "BEAT", 1)
+    draw = np.random.default_rng(0)
+    xs = draw.normal(size=(40, 2))
+    ys = xs @ [1.0, -2.0] + 0.1 * draw.normal(size=40)
+
+    async def lived():
+        content = document(FEDOGD, LINEAR, clients=1, gather=1, dtype="float64")
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            run = hub.charter.rules.run
+            for n in range(10):
+                await learner.learn_one(xs[n], ys[n])
+                await until(lambda: hub.table.merged[0] == learner.step)
+            await order(broker.url, run, "candidate")
+            model, before = hub.table.params.copy(), learner.loss
+            await until(lambda: learner.link.candidate is not None)
+            if at_once:
+                await learner.learn_many(xs[10:], ys[10:])
+            else:
+                for n in range(10, 40):
+                    await learner.learn_one(xs[n], ys[n])
+            await until(lambda: (hub.status()["candidate"] or {}).get("samples") == 30)
+            return model, learner.loss - before, hub.status()["candidate"]
+
+    model, own, found = asyncio.run(lived())
+    plain = np.sum((xs[10:] @ model - ys[10:]) ** 2) / 2
+    assert found["version"] == 10
+    assert np.isclose(found["candidate"], plain, rtol=1e-10)
+    assert np.isclose(found["loss"], own, rtol=1e-10)
+    assert np.isclose(found["regret_at_least"], own - plain, rtol=1e-8)
+
+
+def test_a_shared_part_alone_is_no_candidate(broker):
+    async def lived():
+        content = document(
+            {"name": "fedres_sgd", "step": 0.1}, {"name": "personal", "shared": 2, "own": 2}
+        )
+        async with serving(broker.url, content) as (hub, _):
+            with pytest.raises(MainstemError, match="whole model"):
+                await order(broker.url, hub.charter.rules.run, "candidate")
+            with pytest.raises(MainstemError, match="no order 'dance'"):
+                await order(broker.url, hub.charter.rules.run, "dance")
+
+    asyncio.run(lived())
+
+
+@pytest.mark.parametrize("data", [b"", b"1", b"{}", b'{"version": 1}', b"\xff", b"[1, 2, 3, 4]"])
+def test_nonsense_is_not_believed(data):
+    with pytest.raises((ValueError, TypeError)):
+        read_compared(data)
+
+
+def test_only_the_newest_candidate_counts():
+    found = against([Compared(3, 10, 5.0, 4.0), Compared(4, 2, 1.5, 1.0), Compared(4, 3, 1.0, 2.0)])
+    assert found == {
+        "version": 4,
+        "samples": 5,
+        "loss": 2.5,
+        "candidate": 3.0,
+        "regret_at_least": -0.5,
+    }
+    assert against([]) is None

@@ -1,0 +1,117 @@
+"""FedRes over the network: local models of a kind of their own, and a hub that remembers what it said."""
+
+import asyncio
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.base import Pair, Sample
+from mainstem.errors import BadSpec
+from tests.federate.together import document, joined, serving, until
+
+PERSONAL = {"name": "personal", "shared": 3, "own": 2}
+FEDRES = {"name": "fedres_sgd", "step": 0.05}
+
+
+def with_network(hidden=4):
+    """A shared linear part, and an own part that is a small network."""
+    plain = ms.problems.personal(shared=3, own=2)
+
+    def own(params, x):
+        return params["out"] @ jnp.tanh(params["in"] @ x)
+
+    def predicted(params, shown):
+        return params.shared @ shown[0] + own(params.own, shown[1])
+
+    def init(key):
+        weights = jax.random.normal(key, (hidden, 2), jnp.result_type(float))
+        return Pair(jnp.zeros(3), {"in": weights, "out": jnp.zeros(hidden)})
+
+    return plain._replace(
+        init=init,
+        decide=lambda params, shown, at: predicted(params, shown),
+        loss=lambda params, seen: (predicted(params, seen.shown) - seen.hidden) ** 2,
+        form=None,
+        together=None,
+        linear=None,
+        residual=plain.residual._replace(own=own),
+    )
+
+
+def given(n, own=2):
+    draw = np.random.default_rng(n)
+    shared, local = draw.normal(size=3), draw.normal(size=own)
+    return Sample((shared, local), shared @ [1.0, -1.0, 0.5] + np.tanh(local[0]))
+
+
+async def stepped(learners, count, own):
+    for n in range(count):
+        await asyncio.gather(
+            *(each.step_with(given(10 * n + k, own[k])) for k, each in enumerate(learners))
+        )
+
+
+def test_clients_with_other_local_models_learn_together(broker):
+    problems = [None, ms.problems.personal(shared=3, own=5), with_network()]
+
+    async def lived():
+        content = document(FEDRES, PERSONAL, clients=3, pace="lockstep", steps=200, dtype="float64")
+        async with serving(broker.url, content) as (hub, _):
+            learners = [
+                await joined(broker.url, hub, str(k), problem=problem)
+                for k, problem in enumerate(problems)
+            ]
+            await stepped(learners, 50, [2, 5, 2])
+            early = [each.loss for each in learners]
+            await stepped(learners, 150, [2, 5, 2])
+            late = [each.loss for each in learners]
+            for each in learners:
+                await each.close()
+            return hub.table.params, np.array(early) / 50, (np.array(late) - early) / 150
+
+    shared, early, late = asyncio.run(lived())
+    assert np.allclose(shared, [1.0, -1.0, 0.5], atol=0.25)
+    assert (late < early / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "problem", "told"),
+    [
+        (FEDRES, ms.problems.personal(shared=4, own=2), "the run's shared part"),
+        (FEDRES, ms.problems.linear(features=3), "a shared and an own part"),
+        ({"name": "fedogd", "step": 0.1}, ms.problems.linear(features=3), "only of fedres_sgd"),
+    ],
+)
+def test_a_problem_that_does_not_fit_is_refused(algorithm, problem, told, broker):
+    async def lived():
+        source = PERSONAL if algorithm is FEDRES else {"name": "linear", "features": 3}
+        async with serving(broker.url, document(algorithm, source)) as (hub, _):
+            with pytest.raises(BadSpec, match=told):
+                await joined(broker.url, hub, "0", problem=problem)
+
+    asyncio.run(lived())
+
+
+def test_a_hub_that_comes_back_knows_the_models_that_clients_still_hold(broker):
+    async def lived():
+        content = document(FEDRES, PERSONAL, gather=1, dtype="float64")
+        async with serving(broker.url, content) as (hub, _):
+            slow = await joined(broker.url, hub, "1")
+            async with await joined(broker.url, hub, "0") as quick:
+                for n in range(5):
+                    await quick.step_with(given(n))
+                    await until(lambda: hub.table.merged[0] == quick.step)
+            held = dict(hub.table.bases)
+        async with serving(broker.url, content) as (hub, _):
+            assert hub.table.bases.keys() == held.keys()
+            assert all(np.array_equal(hub.table.bases[v], held[v]) for v in held)
+            slow.link._models.value = None  # it still holds the first model
+            await slow.step_with(given(9))
+            await until(lambda: hub.table.merged[1] == 1)
+            assert hub.table.stale[1] == 5
+            await slow.close()
+
+    asyncio.run(lived())

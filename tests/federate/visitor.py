@@ -1,0 +1,29 @@
+"""A client process of the soak: joins, learns for a while, leaves, and comes back, until it is killed."""
+
+import random
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import mainstem as ms
+from mainstem import experiment, streams
+from tests.federate.worlds import samples
+
+
+def main(file: str, url: str, client: str, folder: str) -> None:
+    content = tomllib.loads(Path(file).read_text())
+    rules, draw = content["federate"], random.Random()
+    stream = experiment.made("stream", streams, content["stream"])
+    given = samples(stream, 0, int(client), 1, 10**6, rules["dtype"])
+    while True:
+        with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
+            end = time.monotonic() + draw.uniform(3, 30)
+            while time.monotonic() < end:
+                learner.step_with(next(given))
+                time.sleep(draw.expovariate(100))
+        time.sleep(draw.uniform(0, 3))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:5])
