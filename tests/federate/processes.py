@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import tomli_w
 
 import mainstem as ms
-from mainstem import algorithms, experiment, problems, streams
+from mainstem import algorithms, experiment, problems
+from tests.federate.worlds import stream_of
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 ROOT = Path(__file__).parents[2]
@@ -96,6 +98,21 @@ class Site:
         with np.load(self.folder / "hub" / "model.npz") as found:
             return found["model"]
 
+    def sent(self) -> Counter[tuple[str, int]]:
+        """Which client said what step how often, by the clients' own logs."""
+        return Counter(
+            (log.parent.name.removeprefix("client-"), int(line.split()[0]))
+            for log in self.folder.glob("client-*/sent.log")
+            for line in log.read_text().splitlines()
+        )
+
+    def merged(self) -> Counter[tuple[str, int]]:
+        """Which client's what step was merged how often, by the hub's log."""
+        lines = (self.folder / "hub" / "merges.jsonl").read_text().splitlines()
+        return Counter(
+            (name, step) for line in lines for name, step, _ in json.loads(line)["uploads"]
+        )
+
     def simulated(self) -> np.ndarray:
         """The model of the simulation of the same."""
         import jax
@@ -103,7 +120,7 @@ class Site:
         run = ms.simulate(
             experiment.made("algorithm", algorithms, self.content["algorithm"]),
             experiment.made("problem", problems, self.content["problem"]),
-            experiment.made("stream", streams, self.content["stream"]),
+            stream_of(self.content),
             steps=self.rules["steps"],
             seed=self.rules.get("seed", 0),
             dtype=self.rules["dtype"],

@@ -2,6 +2,10 @@
 
 import pytest
 
+from mainstem.spec import plain
+from tests.contract.cases import CASES
+from tests.contract.worlds import world_for
+
 pytestmark = pytest.mark.slow  # real processes
 
 CLIENTS = 5
@@ -24,10 +28,30 @@ def experiment(algorithm, world=DIGITS, *, steps=200, dtype="float64", **rules):
     return {**world, "algorithm": algorithm, "federate": federate | rules}
 
 
-def test_five_processes_equal_the_simulation(site):
-    made = site(experiment(QUANTISED))
+def lived(made):
+    """The hub's model after all, beside the simulation's."""
     hub = made.hub()
     clients = [made.client(str(k)) for k in range(CLIENTS)]
-    assert [client.wait(120) for client in clients] == [0] * CLIENTS
+    assert [client.wait(300) for client in clients] == [0] * CLIENTS
     assert hub.wait(30) == 0
-    assert abs(made.model() - made.simulated()).max() < 1e-9
+    return abs(made.model() - made.simulated()).max()
+
+
+def test_five_processes_equal_the_simulation(site):
+    assert lived(site(experiment(QUANTISED))) < 1e-9
+
+
+PLAIN = [name for name, build in CASES.items() if build().codec.spec.name == "plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tolerance"),
+    [
+        *((name, "float64", 1e-9) for name in CASES),
+        *((name, "float32", 1e-4) for name in PLAIN),  # with others a flipped rounding is a jump
+    ],
+)
+def test_so_they_do_for_every_algorithm_under_contract(name, dtype, tolerance, site):
+    algorithm = CASES[name]()
+    world = {"problem": plain(world_for(algorithm, CLIENTS).problem), "case": name}
+    assert lived(site(experiment(plain(algorithm), world, dtype=dtype))) < tolerance

@@ -1,6 +1,6 @@
 """A client process that lives what its simulated twin lives: `python -m tests.federate.twin FILE URL CLIENT`.
 
-FILE is an experiment file with [stream] and [simulate] beside [federate]. Every upload is written to a log
+FILE is an experiment file with [stream] beside [federate]. Every upload is written to a log
 of its own before it is sent, so that a test can tell what was said from what was merged.
 """
 
@@ -9,15 +9,14 @@ import tomllib
 from pathlib import Path
 
 import mainstem as ms
-from mainstem import experiment, streams
 from mainstem.engines.federate import link as links
-from tests.federate.worlds import samples
+from tests.federate.worlds import samples, stream_of
 
 
 def main(file: str, url: str, client: str, folder: str) -> None:
     content = tomllib.loads(Path(file).read_text())
     rules = content["federate"]
-    stream = experiment.made("stream", streams, content["stream"])
+    stream = stream_of(content)
     log = (Path(folder) / "sent.log").open("a")
     real = links.Link.send
 

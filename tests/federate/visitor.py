@@ -7,15 +7,13 @@ import tomllib
 from pathlib import Path
 
 import mainstem as ms
-from mainstem import experiment, streams
-from tests.federate.worlds import samples
+from tests.federate.worlds import samples, stream_of
 
 
 def main(file: str, url: str, client: str, folder: str) -> None:
     content = tomllib.loads(Path(file).read_text())
     rules, draw = content["federate"], random.Random()
-    stream = experiment.made("stream", streams, content["stream"])
-    given = samples(stream, 0, int(client), 1, 10**6, rules["dtype"])
+    given = samples(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
     while True:
         with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
             end = time.monotonic() + draw.uniform(3, 30)

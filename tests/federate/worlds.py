@@ -1,13 +1,23 @@
 """A simulated client's samples, one by one."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random
+from mainstem import experiment, random, streams
 from mainstem.base import At, Sample, Stream, cast
+from tests.contract.cases import CASES
+from tests.contract.worlds import world_for
+
+
+def stream_of(content: dict[str, Any]) -> Stream:
+    """The stream of an experiment file, or that of an algorithm under contract, by its `case`."""
+    if "case" in content:
+        return world_for(CASES[content["case"]](), content["federate"]["clients"]).stream
+    return experiment.made("stream", streams, content["stream"])
 
 
 def samples(

@@ -36,12 +36,13 @@ class Answers:
     def _vector(self, x: Mapping[str, Any]) -> list[float]:
         if self._names is None:
             self._names = tuple(sorted(x))
-        if len(x) != len(self._names) or any(name not in x for name in self._names):
+        found = [x[name] for name in self._names if name in x]
+        if len(x) != len(found) or len(found) != len(self._names):
             odd = sorted(set(x) ^ set(self._names))
             raise BadData(
                 f"x must have the features {', '.join(self._names)}; look at {', '.join(odd)}"
             )
-        return [x[name] for name in self._names]
+        return found
 
     def _array(self, x: Any, shape: Any) -> np.ndarray:
         try:

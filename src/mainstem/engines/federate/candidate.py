@@ -59,20 +59,20 @@ class Candidate:
         self._sums = 0.0, 0.0
         self._told: list[tuple[Any, Any]] = []  # on the device, not yet in the sums
 
-    def face(self, samples: Sample, count: int, t: Any, k: Any, loss: Any) -> None:
-        """The first `count` of `samples`, from step t on; the client itself has lost `loss` on them."""
+    def face(self, samples: Sample, count: int, t: Any, k: Any, told: Any) -> None:
+        """The first `count` of `samples`, from step t on; the client's own loss is the first number `told`."""
         with self._charter.precise():
             lost = self._lost(self._params, samples, np.int32(count), t, k)
-        self._told.append((loss, lost))
+        self._told.append((told, lost))
         self._samples += count
         if len(self._told) >= 1024:
             self.compared()
 
     def compared(self) -> Compared:
         """How it stands."""
-        told, self._told = self._told, []
-        own, other = self._sums
-        self._sums = own + sum(float(x) for x, _ in told), other + sum(float(y) for _, y in told)
+        for told, lost in self._told:
+            self._sums = self._sums[0] + float(told[0]), self._sums[1] + float(lost)
+        self._told = []
         return Compared(self.version, self._samples, *self._sums)
 
 

@@ -57,6 +57,8 @@ class Charter(NamedTuple):
     setting: Setting
     digest: bytes  # 8 bytes
     message: int = 0  # how many numbers an upload has
+    upload_bytes: int = 0  # how many bytes its body has on the wire
+    codec: bytes = b""  # 4 bytes that tell this codec, size and dtype from others
 
     @property
     def gradient(self) -> Gradient:
@@ -86,17 +88,6 @@ class Charter(NamedTuple):
     def precise(self) -> Any:
         """JAX in the run's dtype."""
         return jax.enable_x64(self.rules.dtype == "float64")
-
-    @property
-    def upload_bytes(self) -> int:
-        """How many bytes its body has on the wire."""
-        return self.algorithm.codec.nbytes(self.message, 8 * self.dtype.itemsize)
-
-    @property
-    def codec(self) -> bytes:
-        """4 bytes that tell this codec, size and dtype from others."""
-        told = f"{self.algorithm.codec.spec} {self.message} {self.rules.dtype}"
-        return hashlib.sha256(told.encode()).digest()[:4]
 
 
 def read(path: str | Path, changes: Iterable[str] = ()) -> Charter:
@@ -130,9 +121,15 @@ def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
         late = not (rules.pace == "lockstep" and rules.deadline is None)
         setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
         charter = Charter(plain, rules, algorithm, problem, vectors, setting, digest)
-        charter = charter._replace(message=int(meeting.body(charter).size))
-        algorithm.codec.check(charter.message)
-    return charter
+        size = int(meeting.body(charter).size)
+    algorithm.codec.check(size)
+    word = np.dtype(rules.dtype).itemsize
+    told = f"{algorithm.codec.spec} {size} {rules.dtype}"
+    return charter._replace(
+        message=size,
+        upload_bytes=algorithm.codec.nbytes(size, 8 * word),
+        codec=hashlib.sha256(told.encode()).digest()[:4],
+    )
 
 
 def at_site(charter: Charter, problem: Problem) -> Charter:

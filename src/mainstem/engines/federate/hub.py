@@ -177,8 +177,9 @@ class Hub:
             self._begun.pop(client, None)
             await self._tell(client, refusal)
             return
-        self._first = self._first or time.monotonic()
-        self._news.set()
+        if self._first is None or self.table.complete():
+            self._first = self._first or time.monotonic()
+            self._news.set()
 
     async def _beaten(self, message: Msg) -> None:
         client = message.subject.rpartition(".")[2]

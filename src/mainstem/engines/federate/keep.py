@@ -40,7 +40,7 @@ class Keep:
     def save(self, member: Member, pending: dict[int, bytes]) -> None:
         """All or nothing, and on the disk when this returns."""
         standing = member.count()
-        values = {"digest": member.charter.digest.hex(), "k": int(member.k)}
+        values = {"digest": member.charter.digest.hex(), "k": member.k}
         values |= {"standing": standing._asdict(), "pending": list(pending)}
         leaves = jax.device_get(jax.tree.leaves(member.client))
         arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
@@ -58,14 +58,14 @@ class Keep:
 
     def _loaded(self, member: Member) -> dict[int, bytes]:
         found = unpack(self._file.read_bytes(), str(self._file))
-        here = member.charter.digest.hex(), int(member.k)
+        here = member.charter.digest.hex(), member.k
         if (found.values["digest"], found.values["k"]) != here:
             raise BrokenRun(f"{self.folder}: is of another run or client: choose another folder")
         leaves, tree = jax.tree.flatten(member.client)
         stored = [found.arrays[f"client {n}"] for n in range(len(leaves))]
         with member.charter.precise():
-            member.client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
-        member.standing = Standing(**found.values["standing"])
+            client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
+            member.put(client, Standing(**found.values["standing"]))
         return {
             int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]
         }

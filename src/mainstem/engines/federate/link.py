@@ -25,7 +25,7 @@ from mainstem.errors import MainstemError
 
 LOST = 2.0  # seconds without news after which the newest model is asked for
 BEAT = 5.0  # seconds between two signs of life
-AWAY = 5.0  # seconds without a sign of the hub's, after which it is away
+AWAY = 15.0  # seconds without a sign of the hub's, after which it is away
 AGAIN = 0.5  # seconds after which an upload that was not taken is sent again
 
 log = logging.getLogger("mainstem")

@@ -18,26 +18,19 @@ from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.wire import Broadcast, Upload
 
 AHEAD = 1024  # steps whose syncs are looked up at once
-
-
-class Told(NamedTuple):
-    """What came of some steps: sums over them."""
-
-    loss: Any
-    metrics: Mapping[str, Any]
-
-
-def fetched(tree: Any) -> Any:
-    """Its arrays on the host: for a few small ones several times faster than `jax.device_get`."""
-    return jax.tree.map(np.asarray, tree)
+COUNTED = 1024  # steps whose losses are counted at once, at most
 
 
 class Moves:
-    """What a client does, compiled. A step t and a client k are arguments."""
+    """What a client does, compiled. A step t and a client k are arguments.
+
+    Learning gives the client after it, what came of it (a vector: the loss, then the metrics) and the next step.
+    """
 
     def __init__(self, charter: Charter):
         self.charter = charter
         self.key: Any = random.root(charter.rules.seed)
+        self.metrics: tuple[str, ...] = ()  # their names, once something was learnt
         with charter.precise():
             self.first = jax.jit(self._first)
             self.decide = jax.jit(self._decide)
@@ -61,42 +54,45 @@ class Moves:
         at = self._at(random.DECIDE, t, k)
         return charter.problem.decide(charter.algorithm.model(client), shown, at)
 
-    def _learn(self, client: Any, sample: Sample, t: Any, k: Any) -> tuple[Any, Told]:
+    def _learn(self, client: Any, sample: Sample, t: Any, k: Any) -> tuple[Any, Any, Any]:
         params = self.charter.algorithm.model(client)
-        faced = self.charter.problem.face(params, sample, self._at(random.DECIDE, t, k))
-        at = self._at(random.LEARN, t, k)
-        after = meeting.learnt_one(self.charter, client, faced.seen, faced.news, at)
-        return after, Told(faced.loss, faced.metrics)
+        return self._learnt(self.charter, client, params, sample, t, k)
 
     def _learn_late(
         self, client: Any, decided: Any, sample: Sample, t: Any, k: Any
-    ) -> tuple[Any, Told]:
+    ) -> tuple[Any, Any, Any]:
         """`decided` is the client as it was when it decided: its model is charged and asked for the slope."""
         params = self.charter.algorithm.model(decided)
-        faced = self.charter.problem.face(params, sample, self._at(random.DECIDE, t, k))
         real = self.charter.gradient
         there = real._replace(at=lambda _, seen: real.at(params, seen))
-        met = _Met(self.charter, there)
+        return self._learnt(_Met(self.charter, there), client, params, sample, t, k)
+
+    def _learnt(
+        self, met: meeting.Meeting, client: Any, params: Any, sample: Sample, t: Any, k: Any
+    ) -> tuple[Any, Any, Any]:
+        faced = met.problem.face(params, sample, self._at(random.DECIDE, t, k))
         at = self._at(random.LEARN, t, k)
         after = meeting.learnt_one(met, client, faced.seen, faced.news, at)
-        return after, Told(faced.loss, faced.metrics)
+        self.metrics = tuple(faced.metrics)
+        numbers = (faced.loss, *faced.metrics.values())
+        told = jnp.stack([jnp.asarray(each, faced.loss.dtype) for each in numbers])
+        return after, told, t + 1
 
     def _learn_many(
         self, client: Any, samples: Sample, count: Any, t: Any, k: Any
-    ) -> tuple[Any, Told]:
+    ) -> tuple[Any, Any, Any]:
         """The first `count` of these samples in turn, from step t on."""
 
-        def one(client: Any, given: Any) -> tuple[Any, Told]:
+        def one(client: Any, given: Any) -> tuple[Any, Any]:
             n, sample = given
-            after, told = self._learn(client, sample, t + n, k)
+            after, told, _ = self._learn(client, sample, t + n, k)
             here = n < count
-            after = meeting.chosen(here, after, client)
-            return after, jax.tree.map(lambda x: jnp.where(here, x, 0), told)
+            return meeting.chosen(here, after, client), jnp.where(here, told, 0)
 
         length = len(jax.tree.leaves(samples)[0])
         turns = jnp.arange(length, dtype=jnp.int32)
         client, told = jax.lax.scan(one, client, (turns, samples))
-        return client, jax.tree.map(jnp.sum, told)
+        return client, jnp.sum(told, axis=0), t + count
 
     def _speak(self, client: Any, t: Any, k: Any) -> tuple[Any, Any, Any]:
         """The client after its upload, the code that travels, and its weight: 0 if it is not heard."""
@@ -139,19 +135,25 @@ class Standing(NamedTuple):
 
 
 class Member:
-    """A client of a run."""
+    """A client of a run. Its step and its place are kept on the device: bringing them there costs time."""
 
     def __init__(self, moves: Moves, k: int):
         self.moves = moves
         self.charter = moves.charter
-        self.k = np.int32(k)
-        self.standing = Standing()
-        with self.charter.precise():
-            self.client = moves.first(self.k)
+        self.k = k
         self.candidate: Candidate | None = None
-        self._told: list[Told] = []  # on the device, not yet counted
+        self._told: list[Any] = []  # on the device, not yet counted
         self._ahead = -AHEAD  # the step from which on it has looked up which have a sync
         self._syncs = np.zeros(AHEAD, bool)
+        with self.charter.precise():
+            self._k = jnp.int32(k)
+            self.put(moves.first(self._k), Standing())
+
+    def put(self, client: Any, standing: Standing) -> None:
+        """As it was then."""
+        self.client = client
+        self.standing = standing
+        self._t = jnp.int32(standing.step + 1)
 
     @property
     def step(self) -> int:
@@ -161,48 +163,52 @@ class Member:
     def decide(self, shown: Any) -> Any:
         """What it would answer now."""
         with self.charter.precise():
-            return self.moves.decide(self.client, shown, np.int32(self.step + 1), self.k)
+            return self.moves.decide(self.client, shown, self._t, self._k)
 
     def learn(self, sample: Sample, decided: Any = None) -> None:
         """From one sample; `decided` is the client that answered, if that was long ago."""
-        t = np.int32(self.step + 1)
+        moves, t = self.moves, self._t
         with self.charter.precise():
             if decided is None:
-                self.client, told = self.moves.learn(self.client, sample, t, self.k)
+                self.client, told, self._t = moves.learn(self.client, sample, t, self._k)
             else:
-                self.client, told = self.moves.learn_late(self.client, decided, sample, t, self.k)
+                late = moves.learn_late(self.client, decided, sample, t, self._k)
+                self.client, told, self._t = late
         if self.candidate is not None:
             alone = jax.tree.map(lambda x: np.asarray(x)[None], sample)
-            self.candidate.face(alone, 1, t, self.k, told.loss)
+            self.candidate.face(alone, 1, t, self._k, told)
         self._moved(1, told)
 
     def learn_many(self, samples: Sample, count: int) -> None:
         """From the first `count` samples in turn. No sync may lie before the last."""
-        t = np.int32(self.step + 1)
+        t = self._t
         with self.charter.precise():
-            self.client, told = self.moves.learn_many(
-                self.client, samples, np.int32(count), t, self.k
-            )
+            many = self.moves.learn_many(self.client, samples, np.int32(count), t, self._k)
+        self.client, told, self._t = many
         if self.candidate is not None:
-            self.candidate.face(samples, count, t, self.k, told.loss)
+            self.candidate.face(samples, count, t, self._k, told)
         self._moved(count, told)
 
-    def _moved(self, count: int, told: Told) -> None:
+    def _moved(self, count: int, told: Any) -> None:
         self._told.append(told)
         self.standing = self.standing._replace(step=self.step + count)
-        if len(self._told) >= 1024:
+        if len(self._told) >= COUNTED:
             self.count()
 
     def count(self) -> Standing:
         """The standing, with all that was learnt counted."""
-        for told in fetched(self._told):
+        if self._told:
+            told = np.stack([np.asarray(each) for each in self._told])
+            loss, *others = told.sum(axis=0, dtype=np.float64)
+            before = self.standing.metrics
             sums = {
-                name: self.standing.metrics.get(name, 0.0) + float(value)
-                for name, value in told.metrics.items()
+                name: before.get(name, 0.0) + float(value)
+                for name, value in zip(self.moves.metrics, others, strict=True)
             }
-            loss = self.standing.loss + float(told.loss)
-            self.standing = self.standing._replace(loss=loss, metrics=sums)
-        self._told = []
+            self.standing = self.standing._replace(
+                loss=self.standing.loss + float(loss), metrics=sums
+            )
+            self._told = []
         return self.standing
 
     def due(self) -> bool:
@@ -223,15 +229,14 @@ class Member:
         """What it says at this sync; without a body if it is not heard or has nothing to say."""
         standing = self.count()
         with self.charter.precise():
-            self.client, code, weight = self.moves.speak(
-                self.client, np.int32(standing.step), self.k
-            )
-            code, weight = fetched((code, weight))
+            now = np.int32(standing.step)
+            self.client, code, weight = self.moves.speak(self.client, now, self._k)
+            code, weight = jax.tree.map(np.asarray, (code, weight))  # faster than `device_get`
         body = self.charter.algorithm.codec.pack(code) if weight > 0 else None
         return Upload(
             run=self.charter.digest,
             codec=self.charter.codec,
-            client=int(self.k),
+            client=self.k,
             step=standing.step,
             version=standing.version,
             loss=standing.loss,
