@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo federation-demo test check test-slow bench bench-federation figures results format clean
+.PHONY: demo federation-demo test check test-slow bench bench-federation soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -21,6 +21,9 @@ check: .venv/test
 
 test-slow: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow
+
+soak: .venv/test # clients come and go for an hour
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks

@@ -10,9 +10,9 @@ it is there, else a stand-in with the same columns.
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -125,10 +125,8 @@ def _watch(hub: "subprocess.Popen[str]", clients: dict[str, "subprocess.Popen[st
         status = json.loads(line)
         done = [zone["merged"] for zone in status["clients"].values()]
         present = sum(zone["state"] == "present" for zone in status["clients"].values())
-        print(
-            f"  merge {status['version']}: {present} zones present, hours {min(done)} to {max(done)}"
-        )
-        time.sleep(0.01)
+        told = f"  merge {status['version']}: {present} zones present, hour {min(done)} of {HOURS}"
+        print(told, end="\r" if sys.stdout.isatty() else "\n", flush=True)
 
 
 def followed(features: np.ndarray, loads: np.ndarray) -> np.ndarray:
@@ -144,6 +142,8 @@ def followed(features: np.ndarray, loads: np.ndarray) -> np.ndarray:
 
 def main(folder: Path = FOLDER) -> None:
     """All of it, and a table."""
+    if (folder / "grid.toml").exists():
+        shutil.rmtree(folder)  # of an earlier demonstration
     folder.mkdir(parents=True, exist_ok=True)
     each = zones()
     found = federated(folder, written(folder, each))

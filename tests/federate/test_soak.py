@@ -1,0 +1,9 @@
+"""Two minutes of what `make soak` does for an hour."""
+
+from tests.federate import soak
+
+
+def test_clients_come_and_go(tmp_path):
+    found = soak.main(2, tmp_path)
+    assert found["joins"] > soak.CLIENTS
+    assert found["uploads"] > 100
