@@ -45,8 +45,8 @@ def process(serve: Callable[..., None], *arguments: object) -> Iterator[None]:
 
 
 def hub(url: str, document: Mapping[str, Any], ready: Event) -> None:
-    """A hub of ours, until its run is finished."""
-    with tempfile.TemporaryDirectory() as folder:
+    """A hub of ours, until the process is ended."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         host(draw_up(document), Path(folder), url=url, started=lambda _: ready.set())
 
 
