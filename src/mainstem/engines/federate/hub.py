@@ -292,7 +292,7 @@ class Hub:
 
     async def _sweep(self) -> None:
         """Now and then: forget uploads that are in, and say how it goes."""
-        swept = 0
+        swept = 1  # the first place; a purge "before 1" takes everything on servers up to 2.11
         while True:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
