@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sysconfig
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,17 @@ def _reason(errors: list[Exception]) -> str:
     said = [error for error in errors if "violation" in str(error).lower()]
     telling = (said or errors)[0]
     return " ".join(str(telling).split()) or type(telling).__name__
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """A broker that does not answer is told in one line."""
+    try:
+        yield
+    except (nats.errors.Error, nats.js.errors.Error, TimeoutError) as error:
+        raise MainstemError(
+            f"the broker does not answer: {error or type(error).__name__}"
+        ) from None
 
 
 async def runs(connection: Client) -> list[str]:

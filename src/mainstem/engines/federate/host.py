@@ -33,7 +33,7 @@ def host(
     and the model is in `folder` then; so it is after Ctrl-C or SIGTERM.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(lock(folder)), contextlib.ExitStack() as stack:
+    with contextlib.closing(lock(folder)), broker.answering(), contextlib.ExitStack() as stack:
         if url is None:
             private = broker.Private(folder / "broker", sync)
             stack.callback(private.stop)

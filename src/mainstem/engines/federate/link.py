@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import time
@@ -154,7 +155,12 @@ async def _charter(connection: Client, names: Names) -> Charter:
     js = connection.jetstream(timeout=5)
     try:
         found = await js.get_msg(names.broadcasts, subject=names.spec, direct=True)
-        document = json.loads(found.data or b"")
-    except (*FAILED, ValueError):
+        return _drawn_up(found.data or b"", names.run)
+    except (*FAILED, json.JSONDecodeError):
         raise MainstemError(f"{names.run}: there is no such run on this broker") from None
-    return draw_up(document, names.run)
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn_up(data: bytes, run: str) -> Charter:
+    """Once for all clients in this process."""
+    return draw_up(json.loads(data), run)

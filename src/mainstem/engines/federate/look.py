@@ -1,5 +1,6 @@
 """What the runs on a broker say of themselves, and orders to them."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,12 @@ async def look(url: str, credentials: str | Path | None = None) -> list[dict[str
     try:
         js = connection.jetstream(timeout=5)
         found = []
-        for run in await broker.runs(connection):
-            names = Names(run)
-            try:
-                message = await js.get_msg(names.broadcasts, subject=names.status, direct=True)
-            except nats.js.errors.NotFoundError:
-                continue
-            found.append(json.loads(message.data or b"{}"))
+        with broker.answering():
+            for run in await broker.runs(connection):
+                names = Names(run)
+                with contextlib.suppress(nats.js.errors.NotFoundError):
+                    told = await js.get_msg(names.broadcasts, subject=names.status, direct=True)
+                    found.append(json.loads(told.data or b"{}"))
         return found
     finally:
         await connection.close()
