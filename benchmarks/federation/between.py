@@ -21,7 +21,7 @@ NAMES = (
     "period",
 )  # as elec2 has them
 ROWS, PAIRS, ROUNDS = 45_312, 4_000, 5
-PERIOD = 10**7  # steps between two syncs: none happens here
+PERIOD = 10**6  # steps between two syncs: none happens here
 CONTENT = {
     "problem": {"name": "logistic", "features": len(NAMES)},
     "algorithm": {"name": "fedsea", "step": 0.01, "period": PERIOD},

@@ -11,7 +11,7 @@ from mainstem.spec import plain
 from tests.contract.cases import CASES
 from tests.contract.worlds import world_for
 from tests.federate.together import joined, serving
-from tests.federate.worlds import samples
+from tests.federate.worlds import SPEAKING, samples
 
 CLIENTS, STEPS, SEED = 5, 18, 3
 
@@ -64,7 +64,7 @@ QUICK = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_feda
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SPEAKING]
 )
 def test_lockstep_equals_the_simulation(name, url):
     compare(url, CASES[name](), "float64", 1e-9)

@@ -219,6 +219,14 @@ def test_the_example_that_the_documents_name_is_a_charter():
     assert (charter.rules.run, len(charter.clients)) == ("load", 8)
 
 
+def test_who_never_syncs_is_refused():
+    with pytest.raises(BadSpec, match="nothing to federate"):
+        draw_up(document({"name": "independent", "step": 0.1}, LINEAR))
+    seldom = {"name": "fedsea", "step": 0.1, "period": 10}
+    with pytest.raises(BadSpec, match="nothing to federate"):
+        draw_up(document(seldom, LINEAR, pace="lockstep", steps=9))
+
+
 def test_exactly_n_needs_lockstep():
     algorithm = {"name": "fedomd", "step": 0.1, "participation": {"name": "exactly", "count": 1}}
     with pytest.raises(BadSpec, match="lockstep"):

@@ -12,6 +12,8 @@ from mainstem.base import At, Sample, Stream, cast
 from tests.contract.cases import CASES
 from tests.contract.worlds import world_for
 
+SPEAKING = [name for name, build in CASES.items() if build().sync.after(np.arange(1, 200)).any()]
+
 
 def stream_of(content: dict[str, Any]) -> Stream:
     """The stream of an experiment file, or that of an algorithm under contract, by its `case`."""

@@ -22,6 +22,7 @@ from mainstem.errors import BadSpec
 PACES = ("free", "lockstep")
 DTYPES = ("float32", "float64")
 DEADLINE = 1.0  # seconds, at their own pace
+FAR = 10**6  # steps in which a sync must follow, where a run has no end
 
 
 class Rules(NamedTuple):
@@ -157,6 +158,10 @@ def _shared(charter: Charter) -> int:
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
     if algorithm.spec.arguments.get("step") == "auto":
         raise BadSpec(f'{where}: step = "auto" looks at data, which a hub has not: give a number')
+    if not algorithm.sync.after(np.arange(1, (rules.steps or FAR) + 1)).any():
+        raise BadSpec(
+            f"{where}: {algorithm.spec.name} never syncs here: there is nothing to federate"
+        )
     algorithm.participation.check(rules.steps or 1, len(rules.clients))
     exact = algorithm.participation.spec.name == "exactly"
     if rules.pace == "free" and exact:

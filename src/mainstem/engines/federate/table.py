@@ -16,7 +16,7 @@ from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import meeting
 from mainstem.engines.federate.bundle import Bundle, pack, unpack
-from mainstem.engines.federate.charter import Charter
+from mainstem.engines.federate.charter import FAR, Charter
 from mainstem.engines.federate.wire import OVERHEAD, Broadcast, Reason, Refused, Upload, read_upload
 from mainstem.errors import BrokenRun
 
@@ -27,7 +27,6 @@ HARMLESS = {
 
 OF_CLIENTS = ("merged", "losses", "bytes_up", "stale", "strikes")  # a number for each, stored
 LAST = 2**31 - 1  # what a step can be: algorithms count in 32 bits
-FAR = 10**6  # steps in which a sync must follow, where a run has no end
 
 
 class Waiting(NamedTuple):
