@@ -49,8 +49,15 @@ def batches(t, k, e):
     return index
 
 
-@pytest.mark.parametrize("incremental", [True, False])
-@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize(
+    ("incremental", "normalised"),
+    [
+        (True, True),
+        (False, False),
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+    ],
+)
 def test_algorithm_1(incremental, normalised):
     problem = ms.problems.batched(ms.problems.logistic(2, ridge=RIDGE, intercept=False))
     algorithm = ms.dynamic_fedavg(

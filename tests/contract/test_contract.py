@@ -12,7 +12,14 @@ BUILT = {name: functools.cache(build) for name, build in CASES.items()}  # compi
 
 
 # Further combinations of the same parts, for `make test-slow`.
-SLOW = ("ofediq median", "fedomd simplex", "fedomd irregular", "fedsea printed")
+SLOW = (
+    "ofediq median",
+    "fedomd simplex",
+    "fedomd irregular",
+    "fedsea printed",
+    "fedres_sgd batches",
+    "dynamic_fedavg batches",
+)
 
 
 def _case(name):
