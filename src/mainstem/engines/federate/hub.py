@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import nats.errors
-import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, StreamConfig
+from nats.js.api import ConsumerConfig, DeliverPolicy
 
+from mainstem.engines.federate import streams
 from mainstem.engines.federate.candidate import Compared, against, read_compared
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.faults import reach
@@ -29,14 +29,11 @@ from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table
-from mainstem.engines.federate.wire import LARGEST, Reason, Refused, pack_broadcast, read_broadcast
-from mainstem.errors import BrokenRun
+from mainstem.engines.federate.wire import Reason, Refused, pack_broadcast
 
-HELD = 64  # messages of one client that the broker keeps at least
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
 HEARTBEAT = 1.0  # seconds between signs of life of the log; without two of them it is read anew
-RECALL = 3.0  # seconds in which a broadcast of before must come
 SLACK = 1024  # bytes of a message that are the broker's
 
 
@@ -77,14 +74,17 @@ class Hub:
 
     async def open(self) -> None:
         """Make the run's streams, or find them; take up the stored state; say the model."""
-        await self._streams()
+        pieces = -(-self.table.most_bytes // self._most)
+        await streams.made(self._js, self.charter, pieces, self._replicas)
         self._store = await Store.open(self._js, self.names.bucket, self._most, self._replicas)
         data = await self._store.read()
         if data is None:
             await self._store.write(self.table.stored(self._next))
         else:
             self._next = self.table.restore(data)
-            await self._recall()
+            if self.charter.algorithm.collect.based:
+                async for said in streams.recalled(self._js, self.charter):
+                    self.table.recall(said)
         if self._folder is not None:
             self._merges = Merges(self._folder / "merges.jsonl", self.table.version)
         await self._js.publish(self.names.spec, json.dumps(self.charter.document).encode())
@@ -93,54 +93,6 @@ class Hub:
         await self._connection.subscribe(self.names.control, cb=self._ordered)
         await self._connection.subscribe(self.names.here("*"), cb=self._beaten)
         await self._report()
-
-    async def _streams(self) -> None:
-        names, copies = self.names, self._replicas
-        latest = self.charter.rules.staleness if self.charter.algorithm.collect.based else 1
-        for config in (
-            StreamConfig(
-                name=names.uploads,
-                subjects=[names.up("*")],
-                max_msgs_per_subject=max(HELD, 4 * self.charter.rules.pending * self._pieces()),
-                discard=DiscardPolicy.OLD,
-                num_replicas=copies,
-            ),
-            StreamConfig(
-                name=names.broadcasts,
-                subjects=[names.model("*"), names.candidate("*"), names.spec, names.status],
-                max_msgs_per_subject=latest,
-                allow_direct=True,
-                num_replicas=copies,
-            ),
-        ):
-            try:
-                await self._js.add_stream(config)
-            except nats.js.errors.BadRequestError as error:
-                raise BrokenRun(f"{names.run}: cannot be set up: {error.description}") from None
-
-    async def _recall(self) -> None:
-        """The broadcasts that clients may still hold, where the server asks for them."""
-        if not self.charter.algorithm.collect.based:
-            return
-        joiner = Joiner(LARGEST)
-        said = await self._js.subscribe(
-            self.names.model("*"), stream=self.names.broadcasts, ordered_consumer=True
-        )
-        left = 1
-        while left:
-            try:
-                message = await said.next_msg(RECALL)
-            except TimeoutError:  # killed before it said anything
-                break
-            left = message.metadata.num_pending
-            with contextlib.suppress(Refused):
-                data = joiner.add(message.data)
-                if data is not None:
-                    self.table.recall(read_broadcast(data))
-        await said.unsubscribe()
-
-    def _pieces(self) -> int:
-        return -(-self.table.most_bytes // self._most)
 
     async def _listen(self) -> None:
         """Read the log of uploads from the first that may not be in."""
