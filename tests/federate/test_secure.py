@@ -199,6 +199,27 @@ def test_a_client_is_told_what_was_refused(place):
     assert asyncio.run(main()) == (b"late", [])
 
 
+@pytest.mark.parametrize("subject", ["ms.r.pulse", "ms.r.candidate.0", "ms.r.model.0"])
+def test_a_client_hears_the_hub_and_cannot_speak_for_it(place, subject):
+    async def main():
+        async with hubs(place) as (hub, _), intruder(place) as (me, errors):
+            heard = await me.subscribe(subject)
+            await settled(me)
+            await hub.publish(subject, b"hub")
+            first = (await heard.next_msg(WAIT)).data
+            listening = await hub.subscribe(subject)
+            await settled(hub)
+            await me.publish(subject, b"intruder")
+            await settled(me)
+            with pytest.raises(nats.errors.TimeoutError):
+                await listening.next_msg(0.3)
+            return first, errors
+
+    first, errors = asyncio.run(main())
+    assert first == b"hub"
+    assert any("permissions violation" in str(error).lower() for error in errors)
+
+
 def test_a_client_says_that_it_is_there(place):
     async def main():
         async with hubs(place) as (hub, _), intruder(place) as (me, errors):
