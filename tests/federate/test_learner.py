@@ -281,3 +281,71 @@ def test_what_was_said_while_the_hub_was_away_is_all_merged(broker):
             return hub.table.bytes_up[0] / hub.charter.upload_bytes
 
     assert asyncio.run(lived()) == 200
+
+
+def test_who_was_away_too_long_is_heard_again(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, gather=1, pending=2, staleness=3)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as one,
+            await joined(broker.url, hub, "1") as two,
+        ):
+            each = list(rows(20))
+            for n in range(5):
+                await one.learn_one(*each[n])
+                await until(lambda: hub.table.merged[0] == one.step)
+            two.link._models.value = None  # it still holds the first model
+            await two.learn_one(*each[5])
+            await two.learn_one(*each[6])
+            await until(lambda: hub.table.refused[1]["stale"] == 2)
+            await one.learn_one(*each[7])
+            await until(lambda: two.link.latest is not None)
+            await two.learn_one(*each[8])
+            await until(lambda: hub.table.merged[1] == 3)
+
+    asyncio.run(lived())
+
+
+def test_a_client_in_a_hurry_says_all_that_it_has_room_for(broker):
+    async def lived(k):
+        with ms.join(broker.url, run=run, client=str(k)) as learner:
+            for x, y in rows(300):
+                learner.learn_one(x, y)
+            return learner.step, learner.skipped
+
+    content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=1000)
+    run = content["federate"]["run"]
+
+    async def both():
+        async with serving(broker.url, content) as (hub, _):
+            found = await asyncio.to_thread(asyncio.run, lived(0))
+            await until(lambda: hub.table.merged[0] == 300)
+            return found, hub.table.bytes_up[0] / hub.charter.upload_bytes
+
+    assert asyncio.run(both()) == ((300, 0), 300)
+
+
+def test_uploads_arrive_in_the_order_in_which_they_were_said(broker, monkeypatch):
+    monkeypatch.setattr(links, "AGAIN", 0.1)
+
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=100)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            publish, fails = learner.link._js.publish, iter([True] + [False] * 5 + [True] * 3)
+
+            async def unreliable(subject, data):
+                if next(fails, False):
+                    raise TimeoutError
+                await publish(subject, data)
+
+            learner.link._js.publish = unreliable
+            for x, y in rows(50):
+                await learner.learn_one(x, y)
+            await until(lambda: hub.table.merged[0] == 50)
+            return hub.table.bytes_up[0] / hub.charter.upload_bytes, hub.table.refused[0]
+
+    assert asyncio.run(lived()) == (50, {})

@@ -19,12 +19,13 @@ from mainstem.engines.federate.keep import Keep
 from mainstem.engines.federate.link import Link, log
 from mainstem.engines.federate.member import Member, Moves
 from mainstem.engines.federate.river import estimator
-from mainstem.engines.federate.wire import pack_upload
+from mainstem.engines.federate.wire import pack_upload, version_of
 
 PENDING = 4096  # questions whose answer is remembered at most
 PATIENCE = 10.0  # seconds for what is left to say when it leaves
 BLOCK = 1024  # samples that are learnt from at once
 
+Said = tuple[int, bytes]  # an upload: its step, and all of it
 
 _MOVES: dict[tuple[bytes, int], Moves] = {}
 
@@ -105,7 +106,7 @@ class Site:
 
     # --- learning ----------------------------------------------------------------------------------
 
-    def _learn(self, sample: Sample) -> bytes | None:
+    def _learn(self, sample: Sample) -> Said | None:
         """From one sample; what must be said then, if it is time."""
         self._refresh()
         decided = self._asked.pop(_mark(sample.shown), None) if self._asked else None
@@ -113,7 +114,7 @@ class Site:
         self.member.learn(sample, decided if late else None)
         return self._due()
 
-    def _due(self) -> bytes | None:
+    def _due(self) -> Said | None:
         if self._keep is not None:
             self._keep.reached = self.step
         if not self.member.due():
@@ -125,13 +126,13 @@ class Site:
             self.skipped += 1
             return None
         upload = self.member.speak()
-        data = pack_upload(upload)
-        if self.charter.lockstep or upload.body is not None:
-            self.pending[upload.step] = data
+        goes = self.charter.lockstep or upload.body is not None
+        if goes:
+            self.pending[upload.step] = pack_upload(upload)
         if self._keep is not None:
             self._keep.save(self.member, self.pending)
         reach("client after save")
-        return data
+        return (upload.step, self.pending[upload.step]) if goes else None
 
     def _blocks(self, samples: Sample, count: int) -> Any:
         """`samples` in blocks, none with a sync before its end; what must be said after each."""
@@ -156,10 +157,16 @@ class Site:
             self.member.compare(asked)
 
     def _trim(self) -> None:
-        """Forget uploads that are in."""
-        if self.link.latest is not None:
-            done = self.link.latest.merged[self.member.k]
-            self.pending = {step: data for step, data in self.pending.items() if step > done}
+        """Forget uploads that are in, or so stale that the hub refuses them."""
+        latest = self.link.latest
+        if latest is not None and self.pending:
+            done = latest.merged[self.member.k]
+            oldest = latest.version - self.charter.rules.staleness
+            self.pending = {
+                step: data
+                for step, data in self.pending.items()
+                if step > done and version_of(data) >= oldest
+            }
 
     # --- the network -------------------------------------------------------------------------------
 
@@ -167,7 +174,7 @@ class Site:
         """Send again what was under way, and take over what has come of it."""
         for step, data in list(self.pending.items()):
             if self.charter.lockstep:
-                await self._agree(data, step)
+                await self._agree(step, data)
             else:
                 self._send(step, data)
         latest = self.link.latest
@@ -176,7 +183,7 @@ class Site:
         if latest.version > self.member.standing.version or (self._differs and self.step == 0):
             self.member.listen(latest)
 
-    async def _agree(self, data: bytes, step: int) -> None:
+    async def _agree(self, step: int, data: bytes) -> None:
         """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
         self._send(step, data)
         while self.link.latest is None or self.link.latest.step < step:
@@ -185,18 +192,15 @@ class Site:
         self._trim()
         reach("client after listen")
 
-    async def _exchange(self, data: bytes | None) -> None:
-        if self._owed:
-            await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
-        if data is None:
+    async def _exchange(self, said: Said | None) -> None:
+        if said is not None and self.charter.lockstep:
+            await self._agree(*said)
             return
-        step = self.step
-        if self.charter.lockstep:
-            await self._agree(data, step)
-        elif step in self.pending:
-            self._send(step, data)
-            await asyncio.sleep(0)
-        while self._patient and self._crowded() and not self.link.away:
+        if said is not None:
+            self._send(*said)
+        if said is not None or self._owed:
+            await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
+        while said is not None and self._patient and self._crowded() and not self.link.away:
             await self.link.news()
 
     def _crowded(self) -> bool:
@@ -245,8 +249,8 @@ class AsyncLearner(Site):
     async def learn_many(self, xs: Any, ys: Any) -> None:
         """Learn from many in turn."""
         samples, count = self.answers.samples(xs, ys)
-        for data in self._blocks(samples, count):
-            await self._exchange(data)
+        for said in self._blocks(samples, count):
+            await self._exchange(said)
 
     async def close(self) -> None:
         """Keep what is known, and leave."""
@@ -270,22 +274,22 @@ class Learner(Site):
 
     def step_with(self, sample: Sample) -> None:
         """One step with a sample as streams have them."""
-        self._said(self._learn(sample))
+        self._say(self._learn(sample))
 
     def learn_many(self, xs: Any, ys: Any) -> None:
         """Learn from many in turn."""
         samples, count = self.answers.samples(xs, ys)
-        for data in self._blocks(samples, count):
-            self._said(data)
+        for said in self._blocks(samples, count):
+            self._say(said)
 
     def as_river(self) -> Any:
         """This client as an estimator of River."""
         return estimator(self)
 
-    def _said(self, data: bytes | None) -> None:
-        if data is None:
+    def _say(self, said: Said | None) -> None:
+        if said is None:
             return
-        under_way = self._background.post(self._exchange(data))
+        under_way = self._background.post(self._exchange(said))
         if self.charter.lockstep or self._patient:
             under_way.result()
 

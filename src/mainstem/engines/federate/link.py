@@ -46,6 +46,7 @@ class Link:
         self._js: JetStreamContext = connection.jetstream(timeout=5)
         self._models = Latest(charter, self._js, self._names.model)
         self._candidates = Latest(charter, self._js, self._names.candidate)
+        self._turn = asyncio.Lock()
         self._pulse = time.monotonic()  # when the hub was heard last
 
     @classmethod
@@ -134,16 +135,20 @@ class Link:
     # --- uploads -----------------------------------------------------------------------------------
 
     async def send(self, number: int, data: bytes, wanted: Callable[[], bool]) -> None:
-        """Hand an upload to the broker, again and again until it has it or it is no more `wanted`."""
+        """Hand an upload to the broker, again and again until it has it or it is no more `wanted`.
+
+        One after the other: the hub takes what comes after a newer one for a repetition.
+        """
         pieces = cut(data, self._connection.max_payload - SLACK, number)
-        while wanted():
-            try:
-                for piece in pieces:
-                    await self._js.publish(self._names.up(self._client), piece)
-                self.sent_bytes += sum(map(len, pieces))
-                return
-            except FAILED:
-                await asyncio.sleep(AGAIN)
+        async with self._turn:
+            while wanted():
+                try:
+                    for piece in pieces:
+                        await self._js.publish(self._names.up(self._client), piece)
+                    self.sent_bytes += sum(map(len, pieces))
+                    return
+                except FAILED:
+                    await asyncio.sleep(AGAIN)
 
     async def _told(self, message: Msg) -> None:
         with contextlib.suppress(ValueError, KeyError, TypeError):

@@ -108,6 +108,11 @@ def read_upload(data: bytes) -> Upload:
     return Upload(run, codec, client, step, held, loss, weight, said)
 
 
+def version_of(data: bytes) -> int:
+    """Of the model that the sender of a packed upload held."""
+    return int(_UPLOAD.unpack_from(data)[6])
+
+
 def pack_broadcast(broadcast: Broadcast) -> bytes:
     """A broadcast as bytes. How far clients are merged is mostly the same number, and packs to little."""
     behind = (broadcast.step - broadcast.merged).astype("<i8").tobytes()
