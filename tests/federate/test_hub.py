@@ -123,6 +123,26 @@ def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(broker):
     asyncio.run(lived())
 
 
+def test_nobody_waits_for_who_is_quarantined(broker):
+    async def lived():
+        content = document(FEDOGD, LINEAR, pace="lockstep", steps=3, strikes=3)
+        async with serving(broker.url, content) as (hub, work):
+            raw = await brokers.connect(broker.url)
+            async with await joined(broker.url, hub, "0") as one:
+                stepping = asyncio.create_task(one.step_with(Sample(X, Y)))
+                await until(lambda: hub.table.waiting)
+                for _ in range(3):
+                    await raw.publish(hub.names.up("1"), b"noise")
+                await asyncio.wait_for(stepping, 10)
+                for _ in range(2):
+                    await asyncio.wait_for(one.step_with(Sample(X, Y)), 10)
+            await asyncio.wait_for(work, 10)
+            await raw.close()
+            return hub.table.merged.tolist()
+
+    assert asyncio.run(lived()) == [3, 0]
+
+
 def test_a_run_is_paused_resumed_and_finished(broker):
     async def lived():
         content = document(FEDOGD, LINEAR, gather=1)

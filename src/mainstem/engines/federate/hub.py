@@ -128,6 +128,8 @@ class Hub:
         except Refused as refusal:
             self._begun.pop(client, None)
             await self._tell(client, refusal)
+            if self.table.complete():  # nobody waits for who is quarantined now
+                self._news.set()
             return
         if self._first is None or self.table.complete():
             self._first = self._first or time.monotonic()
@@ -284,7 +286,7 @@ class Hub:
 
     def _state(self, k: int, name: str, now: float) -> str:
         """Of a client: present, late, lost, away or quarantined."""
-        if self.table.strikes[k] >= self.charter.rules.strikes:
+        if self.table.quarantined(k):
             return "quarantined"
         if name not in self._heard:
             return "away"

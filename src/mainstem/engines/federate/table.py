@@ -72,7 +72,7 @@ class Table:
         """Check what lies at `place` and came from `client`; it waits then. Raises `Refused`, counted."""
         k = self.places[client]
         try:
-            if self.strikes[k] >= self.charter.rules.strikes:
+            if self.quarantined(k):
                 raise Refused(Reason.QUARANTINED)
             upload = read_upload(data)
             self._belongs(upload, k)
@@ -158,15 +158,23 @@ class Table:
                 return int(ahead[found[0]])
         return 0
 
+    def quarantined(self, k: int) -> bool:
+        """Whether client k was refused too often to be listened to."""
+        return bool(self.strikes[k] >= self.charter.rules.strikes)
+
     def complete(self) -> bool:
-        """Whether everyone expected has spoken."""
-        rules, everyone = self.charter.rules, len(self.charter.clients)
-        wanted = everyone if self.charter.lockstep else rules.gather or everyone
-        if len(self.waiting) < wanted:
+        """Whether everyone expected has spoken; who is quarantined is not expected."""
+        charter = self.charter
+        expected = np.count_nonzero(self.strikes < charter.rules.strikes)
+        wanted = expected if charter.lockstep else min(charter.rules.gather or expected, expected)
+        if not self.waiting or len(self.waiting) < wanted:
             return False
-        if not self.charter.lockstep:
+        if not charter.lockstep:
             return len({k for k, _ in self.waiting}) >= wanted
-        return self.due > 0 and all((k, self.due) in self.waiting for k in range(everyone))
+        everyone = range(len(charter.clients))
+        return self.due > 0 and all(
+            (k, self.due) in self.waiting or self.quarantined(k) for k in everyone
+        )
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merge what waits, in the order of the roster: each upload's client, step and staleness."""
