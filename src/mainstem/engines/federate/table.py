@@ -165,7 +165,7 @@ class Table:
     def complete(self) -> bool:
         """Whether everyone expected has spoken; who is quarantined is not expected."""
         charter = self.charter
-        expected = np.count_nonzero(self.strikes < charter.rules.strikes)
+        expected = int(np.count_nonzero(self.strikes < charter.rules.strikes))
         wanted = expected if charter.lockstep else min(charter.rules.gather or expected, expected)
         if not self.waiting or len(self.waiting) < wanted:
             return False
