@@ -228,7 +228,7 @@ def test_what_a_kill_costs_is_told(broker, tmp_path, caplog):
                 assert (learner.step, learner.lost) == (10, 7)  # until they are given again
 
     asyncio.run(lived())
-    assert "the last 7 samples, after sample 10, are lost" in caplog.text
+    assert "learnt from 7 samples after sample 10 and did not keep it" in caplog.text
 
 
 def test_a_client_says_that_the_hub_is_away_and_goes_on(broker, monkeypatch, caplog):

@@ -1,5 +1,7 @@
 """`mainstem join`: a client without code."""
 
+import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -36,9 +38,15 @@ def join(
     with joined(
         url, run=run, client=client, credentials=credentials, folder=place, patient=True
     ) as learner:
+        shown = time.monotonic()
         for x, y in feed(stream, target, after=learner.step):
             learner.predict_one(x)
             learner.learn_one(x, y)
+            if sys.stderr.isatty() and time.monotonic() > shown + 1:
+                shown = time.monotonic()
+                mean = learner.loss / learner.step
+                told = f"{client}: {learner.step:,} samples, mean loss {mean:.6f}"
+                print(f"\r{told} ", end="", file=sys.stderr, flush=True)
         row = {
             "client": client,
             "samples": learner.step,

@@ -66,7 +66,7 @@ class Site:
             self.pending = self._keep.load(self.member)
             self.lost = max(0, self._keep.reached - self.step)
             if self.lost:
-                told = "%s: the last %d samples, after sample %d, are lost: give them again"
+                told = "%s: learnt from %d samples after sample %d and did not keep it: give them again"
                 log.warning(told, folder, self.lost, self.step)
         self._trim()
 
