@@ -18,8 +18,7 @@ async def streaming(learner: AsyncLearner, sample: Sample, until: float) -> None
         skipped = learner.skipped
         await learner.step_with(sample)
         if learner.skipped > skipped:
-            held = learner.member.standing.version
-            await learner.link.newer(lambda said, held=held: said.version > held)
+            await learner.link.news()
         await asyncio.sleep(0)
 
 
