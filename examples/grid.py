@@ -153,7 +153,7 @@ def main(folder: Path = FOLDER) -> None:
     rows = []
     for k, (zone, said) in enumerate(found.items()):
         alone = followed(features[:, k : k + 1], loads[:, k : k + 1])
-        rows.append((zone, said["mean_loss"], alone[0], pooled[k], said["bytes_up"]))
+        rows.append((zone, said["mean_loss"], alone[0], pooled[k], said["bytes_sent"]))
     print(f"{'mean loss':>12}{'together':>12}{'alone':>12}{'pooled':>12}{'bytes sent':>14}")
     for zone, together, alone_, all_data, sent in rows:
         print(f"{zone:>12}{together:12.6f}{alone_:12.6f}{all_data:12.6f}{sent:14,.0f}")

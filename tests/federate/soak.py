@@ -92,6 +92,7 @@ class Soak:
                     self.joins += 1
             elif now > self._end[name]:
                 process.kill()
+                process.wait()
                 self.kills += 1
 
     def _joined(self, name: str) -> subprocess.Popen:

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from mainstem.engines.federate.feeds import feed
+from mainstem.errors import BadData
 from tests.federate.processes import ENVIRONMENT, ROOT
 
 RULES = {"run": "cli", "clients": ["a", "b"], "gather": 1, "features": ["x1", "x2"]}
@@ -91,3 +93,22 @@ def test_refusals_are_one_line(words, told, tmp_path):
     said = mainstem(*words, code=1)
     assert told in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1.5,2,3\n1,2,3\n", "the first line must name the columns"),
+        ("x1,x2,y\n1,2\n", "not as many values"),
+        ("x1,x2,y\n1,two,3\n", "'two' is no number"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(text, told, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(BadData, match=told):
+        list(feed(str(tmp_path / "a.csv")))
+
+
+def test_a_function_must_yield():
+    with pytest.raises(BadData, match="must yield pairs"):
+        list(feed("os:getpid"))

@@ -225,6 +225,7 @@ def test_a_model_larger_than_a_message_crosses_and_learns(broker):
         ({"deadline": 0}, "above 0"),
         ({"deadlin": 1}, "did you mean deadline"),
         ({"gather": 3}, "at most the 2 clients"),
+        ({"features": ["a"]}, "features names 1, the problem has"),
     ],
 )
 def test_a_charter_that_cannot_be_is_refused(rules, told):

@@ -92,8 +92,8 @@ def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
 @pytest.mark.parametrize(
     ("x", "y", "told"),
     [
-        ({"a": 1.0}, True, "look at b"),
-        ({"a": 1.0, "b": 2.0, "c": 3.0}, True, "look at c"),
+        ({"a": 1.0}, True, "missing: b; unknown: none"),
+        ({"a": 1.0, "b": 2.0, "c": 3.0}, True, "missing: none; unknown: c"),
         ([1.0, 2.0, 3.0], True, "shape"),
         ([1.0, float("nan")], True, "finite"),
         (["one", "two"], True, "numbers"),
@@ -349,3 +349,34 @@ def test_uploads_arrive_in_the_order_in_which_they_were_said(broker, monkeypatch
             return hub.table.bytes_up[0] / hub.charter.upload_bytes, hub.table.refused[0]
 
     assert asyncio.run(lived()) == (50, {})
+
+
+def test_a_client_that_comes_back_without_its_folder_counts_on(broker, caplog):
+    async def lived():
+        async with serving(broker.url, document(FEDOGD, LOGISTIC, gather=1)) as (hub, _):
+            for last in (20, 40):
+                async with await joined(broker.url, hub, "0", patient=True) as learner:
+                    for x, y in rows(20):
+                        await learner.learn_one(x, y)
+                    assert learner.step == last
+                await until(lambda: hub.table.merged[0] == last)  # noqa: B023
+                assert hub.status()["clients"]["0"]["state"] == "away"  # it has said that it leaves
+                losses.append(learner.loss)
+            assert np.isclose(hub.table.losses[0], sum(losses))
+            assert not hub.table.refused[0]
+
+    losses = []
+    asyncio.run(lived())
+    assert "merged up to sample 20: it counts on from there" in caplog.text
+
+
+def test_in_lockstep_it_must_bring_its_folder(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=1, pace="lockstep")
+        async with serving(broker.url, content) as (hub, _):
+            async with await joined(broker.url, hub, "0") as learner:
+                await learner.learn_one(*next(rows(1)))
+            with pytest.raises(BrokenRun, match="give the folder that it had"):
+                await joined(broker.url, hub, "0")
+
+    asyncio.run(lived())

@@ -45,5 +45,7 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print("mainstem: interrupted; the same command resumes `mainstem run`", file=sys.stderr)
+            print(
+                "mainstem: interrupted; the same command goes on where it stopped", file=sys.stderr
+            )
         raise

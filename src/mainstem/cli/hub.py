@@ -11,7 +11,7 @@ from mainstem.cli import show
 
 def hub(
     file: Annotated[
-        Path, typer.Argument(help="The run, in TOML: [problem], [algorithm], [federate].")
+        Path, typer.Argument(help="The run, in TOML: tables problem, algorithm, federate.")
     ],
     url: Annotated[
         str | None,
@@ -47,10 +47,11 @@ def hub(
             print(show.line({"url": where, "run": charter.rules.run}), flush=True)
         else:
             print(f"{charter.rules.run}: {len(charter.clients)} clients may join at {where}")
-            print(
-                f"  mainstem join {where} --run {charter.rules.run} --client NAME --stream FILE.csv"
-            )
-            print(f"  mainstem status {where} --watch", flush=True)
+            who = f"--run {charter.rules.run} --client {charter.clients[0]} --stream FILE.csv"
+            key = "" if credentials is None else f" --credentials {charter.clients[0]}.creds"
+            print(f"  mainstem join {where} {who}{key}")
+            key = "" if credentials is None else " --credentials observer.creds"
+            print(f"  mainstem status {where} --watch{key}", flush=True)
 
     def beat(status: dict[str, Any]) -> None:
         if json:

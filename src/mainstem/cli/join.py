@@ -1,5 +1,6 @@
 """`mainstem join`: a client without code."""
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -8,13 +9,17 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import show
+from mainstem.errors import BadData
 
 
 def join(
     url: Annotated[str, typer.Argument(help="The broker: nats://HOST:PORT or tls://HOST:PORT.")],
     run: Annotated[str, typer.Option(help="The run's name.")],
     client: Annotated[str, typer.Option(help="Who this is, of the run's roster.")],
-    stream: Annotated[str, typer.Option(help="FILE.csv, FILE.parquet or module:function.")],
+    stream: Annotated[
+        str,
+        typer.Option(help="FILE.csv, FILE.parquet, or module:function that yields pairs (x, y)."),
+    ],
     target: Annotated[
         str | None, typer.Option(help="The column to predict (default: the last).")
     ] = None,
@@ -34,12 +39,14 @@ def join(
     from mainstem.engines.federate.feeds import feed
     from mainstem.engines.federate.learner import join as joined
 
+    sys.path.insert(0, "")  # a module beside the user is found
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it leaves as after Ctrl-C
     place = folder or Path("runs") / f"{run}-{client}"
     with joined(
         url, run=run, client=client, credentials=credentials, folder=place, patient=True
     ) as learner:
-        shown = time.monotonic()
-        for x, y in feed(stream, target, after=learner.step):
+        before, shown = learner.step, time.monotonic()
+        for x, y in feed(stream, target, after=before):
             learner.predict_one(x)
             learner.learn_one(x, y)
             if sys.stderr.isatty() and time.monotonic() > shown + 1:
@@ -47,11 +54,15 @@ def join(
                 mean = learner.loss / learner.step
                 told = f"{client}: {learner.step:,} samples, mean loss {mean:.6f}"
                 print(f"\r{told} ", end="", file=sys.stderr, flush=True)
-        row = {
-            "client": client,
-            "samples": learner.step,
-            "mean_loss": learner.loss / max(learner.step, 1),
-            **learner.metrics,
-            "bytes_up": learner.link.sent_bytes,
-        }
+    if learner.step == 0:
+        raise BadData(f"{stream}: has no samples")
+    if learner.step == before:
+        print(f"{stream}: has nothing after sample {before}, which is in already", file=sys.stderr)
+    row = {
+        "client": client,
+        "samples": learner.step,
+        "mean_loss": learner.loss / max(learner.step, 1),
+        **learner.metrics,
+        "bytes_sent": learner.link.sent_bytes,  # by this process, headers included
+    }
     show.as_json(row) if json else show.as_table([row])

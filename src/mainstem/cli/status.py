@@ -34,7 +34,9 @@ def status(
     orders = {"pause": pause, "resume": resume, "finish": finish, "candidate": candidate}
     for what, run in orders.items():
         if run is not None:
-            asyncio.run(order(url, run, what, credentials))
+            told = [asyncio.run(order(url, run, what, credentials))]
+            show.as_json(told) if json else show.printed(_told(told))
+            return
     if watch and not json and sys.stdout.isatty():
         _watch(lambda: asyncio.run(look(url, credentials)))
     while True:

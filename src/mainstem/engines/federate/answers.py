@@ -38,9 +38,10 @@ class Answers:
             self._names = tuple(sorted(x))
         found = [x[name] for name in self._names if name in x]
         if len(x) != len(found) or len(found) != len(self._names):
-            odd = sorted(set(x) ^ set(self._names))
+            missing = ", ".join(map(str, sorted(set(self._names) - set(x)))) or "none"
+            unknown = ", ".join(map(str, sorted(set(x) - set(self._names)))) or "none"
             raise BadData(
-                f"x must have the features {', '.join(self._names)}; look at {', '.join(odd)}"
+                f"x must have the features {', '.join(self._names)}; missing: {missing}; unknown: {unknown}"
             )
         return found
 

@@ -119,6 +119,7 @@ def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
     with jax.enable_x64(rules.dtype == "float64"):
         vectors = flat(problem)
         _fits(where, rules, algorithm)
+        _named(where, rules, problem)
         late = not (rules.pace == "lockstep" and rules.deadline is None)
         setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
         charter = Charter(plain, rules, algorithm, problem, vectors, setting, digest)
@@ -168,6 +169,15 @@ def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
         raise BadSpec(
             f"{where}: exactly(...) needs pace = lockstep: at their own pace clients toss coins"
         )
+
+
+def _named(where: str, rules: Rules, problem: Problem) -> None:
+    """As many names as there are features and classes."""
+    shape = problem.features
+    if rules.features is not None and shape is not None and shape != (len(rules.features),):
+        raise BadSpec(f"{where}: features names {len(rules.features)}, the problem has {shape}")
+    if rules.labels is not None and problem.classes not in (None, len(rules.labels)):
+        raise BadSpec(f"{where}: labels names {len(rules.labels)} of {problem.classes} classes")
 
 
 def _rules(where: str, table: Any) -> Rules:

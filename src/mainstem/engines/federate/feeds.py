@@ -3,7 +3,7 @@
 import csv
 import importlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ Pair = tuple[Any, Any]  # x, y
 
 
 def feed(source: str, target: str | None = None, after: int = 0) -> Iterator[Pair]:
-    """The samples of `source` after the first so many: rows of a file, or what module:function yields.
+    """The samples of `source` after the first so many: rows of a file, or the pairs (x, y) of module:function.
 
     In a file the column `target` is y (the last, if none is named), and all others are x.
     """
@@ -59,7 +59,12 @@ def _label(value: Any) -> Any:
 
 def _csv(path: Path) -> Iterator[Mapping[str, Any]]:
     with _opened(path).open(newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=1):
+        rows = csv.DictReader(file)
+        if rows.fieldnames and all(
+            isinstance(_label(name), int | float) for name in rows.fieldnames
+        ):
+            raise BadData(f"{path}: the first line must name the columns, and has numbers")
+        for number, row in enumerate(rows, start=1):
             if None in row or None in row.values():
                 raise BadData(f"{path}: row {number} has not as many values as the header")
             yield row
@@ -86,4 +91,7 @@ def _called(source: str) -> Iterator[Pair]:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise BadData(f"{source}: cannot be found: {error}") from None
-    yield from function()
+    made = function()
+    if not isinstance(made, Iterable):
+        raise BadData(f"{source}: must yield pairs (x, y), gave {made!r}")
+    yield from made

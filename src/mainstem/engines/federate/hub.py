@@ -34,6 +34,7 @@ from mainstem.engines.federate.wire import Reason, Refused, pack_broadcast
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
 HEARTBEAT = 1.0  # seconds between signs of life of the log; without two of them it is read anew
+LEFT = b"left"  # a client's last sign of life
 SLACK = 1024  # bytes of a message that are the broker's
 
 
@@ -138,6 +139,9 @@ class Hub:
     async def _beaten(self, message: Msg) -> None:
         client = message.subject.rpartition(".")[2]
         if client not in self._joiners:
+            return
+        if message.data == LEFT:
+            self._heard.pop(client, None)
             return
         self._heard[client] = time.monotonic()
         with contextlib.suppress(ValueError, TypeError):

@@ -20,6 +20,7 @@ from mainstem.engines.federate.link import Link, log
 from mainstem.engines.federate.member import Member, Moves
 from mainstem.engines.federate.river import estimator
 from mainstem.engines.federate.wire import pack_upload, version_of
+from mainstem.errors import BrokenRun
 
 PENDING = 4096  # questions whose answer is remembered at most
 PATIENCE = 10.0  # seconds for what is left to say when it leaves
@@ -178,10 +179,26 @@ class Site:
             else:
                 self._send(step, data)
         latest = self.link.latest
-        if latest is None or (self.charter.lockstep and latest.step != self.step):
+        if latest is None:
+            return
+        self._catch_up(int(latest.merged[self.member.k]))
+        if self.charter.lockstep and latest.step != self.step:
             return
         if latest.version > self.member.standing.version or (self._differs and self.step == 0):
             self.member.listen(latest)
+
+    def _catch_up(self, merged: int) -> None:
+        """The hub knows more of this client than it does itself: it has come without what it was."""
+        if merged <= self.step:
+            return
+        who = f"client {self.charter.clients[self.member.k]} is merged up to sample {merged}"
+        if self.charter.lockstep:
+            raise BrokenRun(
+                f"join: {who}: give the folder that it had, lockstep goes on from there"
+            )
+        log.warning("%s: it counts on from there; with a folder it would remember itself", who)
+        with self.charter.precise():
+            self.member.put(self.member.client, self.member.standing._replace(step=merged))
 
     async def _agree(self, step: int, data: bytes) -> None:
         """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
@@ -221,7 +238,8 @@ class Site:
             await asyncio.sleep(0.02)
             if not self._crowded():
                 await self._exchange(self._due())
-        if self._sending:
+        kept = self._keep is not None and not self.link.connected  # is sent when it comes back
+        if self._sending and not kept:
             await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
 
     async def _leave(self) -> None:

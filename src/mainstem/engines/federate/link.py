@@ -17,7 +17,7 @@ from nats.js import JetStreamContext
 from mainstem.engines.federate import broker
 from mainstem.engines.federate.broker import FAILED
 from mainstem.engines.federate.charter import Charter, draw_up
-from mainstem.engines.federate.hub import SLACK
+from mainstem.engines.federate.hub import LEFT, SLACK
 from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
 from mainstem.engines.federate.pieces import cut
@@ -82,12 +82,18 @@ class Link:
     async def close(self) -> None:
         """Say what is left to say, and go."""
         self._beating.cancel()
-        if self._connection.is_connected:
+        if self.connected:
             with contextlib.suppress(*FAILED):
+                await self._connection.publish(self._names.here(self._client), LEFT)
                 await self._connection.flush(2)
         await self._connection.close()
 
     # --- who is there ------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there."""
+        return bool(self._connection.is_connected)
 
     @property
     def away(self) -> bool:

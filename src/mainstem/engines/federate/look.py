@@ -44,6 +44,8 @@ async def order(
             raise MainstemError(f"{run}: {answer['refused']}")
         return dict(answer)
     except (nats.errors.NoRespondersError, nats.errors.TimeoutError):
-        raise MainstemError(f"{run}: no hub answers on this broker") from None
+        raise MainstemError(
+            f"{run}: no hub answers on this broker, or not to this credential"
+        ) from None
     finally:
         await connection.close()

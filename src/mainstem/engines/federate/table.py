@@ -25,7 +25,14 @@ HARMLESS = {
     Reason.STALE,
 }  # what an honest client that was killed or cut off can send
 
-OF_CLIENTS = ("merged", "losses", "bytes_up", "stale", "strikes")  # a number for each, stored
+OF_CLIENTS = (
+    "merged",
+    "losses",
+    "said",
+    "bytes_up",
+    "stale",
+    "strikes",
+)  # a number for each, stored
 LAST = 2**31 - 1  # what a step can be: algorithms count in 32 bits
 
 
@@ -48,6 +55,9 @@ class Table:
         self.step = 0  # t of the last merge
         self.merged = np.zeros(clients, np.int64)  # each client's newest step that is in
         self.losses = np.zeros(clients)  # each client's, up to that step
+        self.said = np.zeros(
+            clients
+        )  # the sum that it said last: less than before if it began anew
         self.bytes_up = np.zeros(clients, np.int64)
         self.stale = np.zeros(clients, np.int64)  # how old the model was that its last upload is of
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
@@ -193,7 +203,8 @@ class Table:
     def _entered(self, row: Waiting) -> tuple[str, int, int]:
         upload, k = row.upload, row.upload.client
         self.merged[k] = max(self.merged[k], upload.step)
-        self.losses[k] = upload.loss
+        self.losses[k] += upload.loss - (self.said[k] if upload.loss >= self.said[k] else 0.0)
+        self.said[k] = upload.loss
         self.bytes_up[k] += 0 if row.body is None else self.charter.upload_bytes
         self.stale[k] = self.version - upload.version
         return self.charter.clients[k], upload.step, int(self.stale[k])
