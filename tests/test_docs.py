@@ -123,6 +123,7 @@ def test_skeleton_survives_delays(skeleton: dict[str, Any]) -> None:
     assert abs(run.loss[10] - np.log(10)) > 1e-3
 
 
+@pytest.mark.slow
 def test_skeleton_keeps_the_contract(skeleton: dict[str, Any]) -> None:
     """The page's last block imports `check_contract` from the contract suite and calls it."""
     called = []

@@ -31,6 +31,7 @@ def digits():
     return problem, stream, ms.advise(problem, stream, budget=0.01, horizon=500)
 
 
+@pytest.mark.xdist_group("digits")
 def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     problem, _, advice = digits
     plan = ms.plan(budget=0.01, parameters=problem.size)
@@ -40,6 +41,7 @@ def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     assert chosen["rate"] == pytest.approx(plan.rate)
 
 
+@pytest.mark.xdist_group("digits")
 def test_rows_are_ranked_and_within_the_budget(digits):
     _, _, advice = digits
     regrets = [row.regret for row in advice.rows]
@@ -69,6 +71,7 @@ def test_a_small_model_stays_within_the_budget():
     assert all(row.uplink_share <= 0.02 + 1e-9 for row in advice.rows)
 
 
+@pytest.mark.slow
 def test_all_of_the_uplink_is_for_fedogd():
     problem, stream = example.world("digits", clients=50)
     advice = ms.advise(problem, stream, budget=1.0, horizon=200)

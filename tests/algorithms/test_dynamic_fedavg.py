@@ -53,7 +53,7 @@ def batches(t, k, e):
     ("incremental", "normalised"),
     [
         (True, True),
-        (False, False),
+        pytest.param(False, False, marks=pytest.mark.slow),
         pytest.param(True, False, marks=pytest.mark.slow),
         pytest.param(False, True, marks=pytest.mark.slow),
     ],

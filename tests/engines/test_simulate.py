@@ -68,6 +68,7 @@ def test_debug_names_the_step_and_the_client():
         ms.simulate(ms.fedogd(0.1), problem, stream, steps=9, debug=True)
 
 
+@pytest.mark.slow
 def test_debug_mode_gives_the_same_run():
     algorithm = ms.ofediq(0.1, rate=0.5, period=2)
     settings = {"steps": 7, "dtype": "float64"}

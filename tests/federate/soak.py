@@ -133,7 +133,7 @@ class Soak:
         """Nothing was merged twice, and nothing grew: the last quarter beside the second."""
         counted = Counter(
             (client, step)
-            for line in self._merges.open()
+            for line in self._merges.read_text().splitlines()
             for client, step, _ in json.loads(line)["uploads"]
         )
         twice = [key for key, count in counted.items() if count > 1]
@@ -162,7 +162,7 @@ def mean(seen: list[Seen], name: str) -> float:
 
 def memory(pid: int) -> float:
     """Resident, in MB."""
-    for line in (Path("/proc") / str(pid) / "status").open():
+    for line in (Path("/proc") / str(pid) / "status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1000
     raise RuntimeError(f"process {pid} is gone")

@@ -36,7 +36,7 @@ DOMAINS = {
 }
 domains = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 seeds = st.integers(0, 2**32 - 1)
-modest = settings(max_examples=40, deadline=None, derandomize=True)
+modest = settings(max_examples=20, deadline=None, derandomize=True)
 
 
 def points(domain, draw, count=2000):

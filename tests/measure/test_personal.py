@@ -178,7 +178,7 @@ cases = given(
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @cases
 def test_what_fits_exactly_costs_nothing_within_the_certificate(seed, size, scale, twins):
     """Whole numbers: the planted models fit without rounding, so the minimum is 0 exactly.
@@ -202,7 +202,7 @@ def test_what_fits_exactly_costs_nothing_within_the_certificate(seed, size, scal
     assert found.gap <= 1e-7 * max(1.0, shares @ np.sum(y**2, axis=0))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @cases
 def test_no_rival_beats_the_certificate(seed, size, scale, twins):
     """Rivals: the least-squares fit of the whole joint problem, and points around it."""

@@ -203,7 +203,7 @@ def unbeaten(found, rival_value):
 
 
 @given(seeds, sizes, scales, scales)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_rival_over_everything(seed, size, scale, far):
     """In integers, so that A is semidefinite and A u = b, also where rounding cannot see it."""
     rng = np.random.default_rng(seed)
@@ -218,7 +218,7 @@ def test_no_rival_over_everything(seed, size, scale, far):
 
 
 @given(seeds, sizes, scales, scales, st.sampled_from([0.0, 1e-6, 1.0]))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_rival_in_the_ball(seed, size, scale, far, multiplier):
     """(A + m I) u = b makes u best among all points of its own norm or less."""
     rng = np.random.default_rng(seed)
@@ -231,7 +231,7 @@ def test_no_rival_in_the_ball(seed, size, scale, far, multiplier):
 
 
 @given(seeds, sizes, scales)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_rival_in_the_box(seed, size, scale):
     """A gradient that pushes outwards at the walls and vanishes between them makes u best."""
     rng = np.random.default_rng(seed)
@@ -245,7 +245,7 @@ def test_no_rival_in_the_box(seed, size, scale):
 
 
 @given(seeds, sizes, scales)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_rival_in_the_simplex(seed, size, scale):
     """A gradient that is lowest, and equal, where u is positive makes u best."""
     rng = np.random.default_rng(seed)
