@@ -66,7 +66,7 @@ def test_what_was_not_said_for_want_of_room_is_said_in_the_end(broker):
 
 def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
     async def lived():
-        rules = {"clients": 4, "deadline": 10**6, "pending": 1000}  # the fourth is waited for
+        rules = {"clients": 4, "gather": 4, "pending": 1000}  # the fourth never comes
         async with serving(broker.url, document(FEDOGD, LOGISTIC, **rules)) as (hub, _):
             each = list(rows(40))
             found = []
@@ -378,5 +378,26 @@ def test_in_lockstep_it_must_bring_its_folder(broker):
                 await learner.learn_one(*next(rows(1)))
             with pytest.raises(BrokenRun, match="give the folder that it had"):
                 await joined(broker.url, hub, "0")
+
+    asyncio.run(lived())
+
+
+def test_nobody_waits_for_who_is_not_there(broker):
+    async def lived():
+        content = document(FEDOGD, LOGISTIC, clients=3, deadline=10**6)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as one,
+        ):
+            each = rows(20)
+            await one.learn_one(*next(each))
+            await until(lambda: hub.table.merged.tolist() == [1, 0, 0])  # alone
+            two = await joined(broker.url, hub, "1")
+            await until(lambda: hub.table.absent == {2})
+            await one.learn_one(*next(each))
+            await asyncio.sleep(0.5)
+            assert hub.table.version == 1  # the other is there, and waited for
+            await two.close()
+            await until(lambda: hub.table.merged.tolist() == [2, 0, 0])
 
     asyncio.run(lived())

@@ -65,6 +65,7 @@ class Hub:
         self._finished = False
         self.stopped = False
         self._heard: dict[str, float] = {}  # when each client was heard last
+        self.table.absent = set(range(len(charter.clients)))
         self._compared: dict[str, Compared] = {}  # each client's newest with a candidate
         self._folder = folder
         self._merges: Merges | None = None
@@ -118,7 +119,7 @@ class Hub:
         client = message.subject.rpartition(".")[2]
         if client not in self._joiners:
             return
-        self._heard[client] = time.monotonic()
+        self._hear(client)
         begun = self._begun.setdefault(client, place)
         try:
             data = self._joined(client, message.data)
@@ -141,12 +142,23 @@ class Hub:
         if client not in self._joiners:
             return
         if message.data == LEFT:
-            self._heard.pop(client, None)
+            self._miss(client)
             return
-        self._heard[client] = time.monotonic()
+        self._hear(client)
         with contextlib.suppress(ValueError, TypeError):
             if message.data:
                 self._compared[client] = read_compared(message.data)
+
+    def _hear(self, client: str) -> None:
+        self._heard[client] = time.monotonic()
+        self.table.absent.discard(self.table.places[client])
+
+    def _miss(self, client: str) -> None:
+        """It has left: nobody waits for it any more."""
+        self._heard.pop(client, None)
+        self.table.absent.add(self.table.places[client])
+        if self.table.complete():
+            self._news.set()
 
     def _joined(self, client: str, data: bytes) -> bytes | None:
         try:
@@ -255,10 +267,17 @@ class Hub:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 await self._connection.publish(self.names.pulse)
+                self._notice()
                 if self._stored > swept:
                     swept = self._stored
                     await self._js.purge_stream(self.names.uploads, seq=swept)
                 await self._report()
+
+    def _notice(self) -> None:
+        """Who has not been heard for long is absent."""
+        now = time.monotonic()
+        lost = {self.table.places[name] for name, when in self._heard.items() if now - when > LOST}
+        self.table.absent |= lost
 
     def status(self) -> dict[str, Any]:
         """How it goes, in what JSON knows."""

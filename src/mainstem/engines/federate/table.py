@@ -62,6 +62,7 @@ class Table:
         self.stale = np.zeros(clients, np.int64)  # how old the model was that its last upload is of
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
         self.strikes = np.zeros(clients, np.int64)
+        self.absent: set[int] = set()  # clients that are not there, as the hub knows
         self.waiting: dict[tuple[int, int], Waiting] = {}  # by client and step
         self._due: tuple[int, int] | None = None  # after which step, and when
         self._key = random.root(charter.rules.seed)
@@ -173,18 +174,18 @@ class Table:
         return bool(self.strikes[k] >= self.charter.rules.strikes)
 
     def complete(self) -> bool:
-        """Whether everyone expected has spoken; who is quarantined is not expected."""
-        charter = self.charter
-        expected = int(np.count_nonzero(self.strikes < charter.rules.strikes))
-        wanted = expected if charter.lockstep else min(charter.rules.gather or expected, expected)
-        if not self.waiting or len(self.waiting) < wanted:
+        """Whether everyone expected has spoken: not who is quarantined, nor at the free pace who is absent."""
+        if not self.waiting:
             return False
-        if not charter.lockstep:
-            return len({k for k, _ in self.waiting}) >= wanted
-        everyone = range(len(charter.clients))
-        return self.due > 0 and all(
-            (k, self.due) in self.waiting or self.quarantined(k) for k in everyone
-        )
+        rules, everyone = self.charter.rules, range(len(self.charter.clients))
+        struck = set(np.flatnonzero(self.strikes >= rules.strikes).tolist())
+        if self.charter.lockstep:
+            enough = len(self.waiting) >= len(everyone) - len(struck)
+            return enough and all((k, self.due) in self.waiting or k in struck for k in everyone)
+        spoken = {k for k, _ in self.waiting}
+        if rules.gather is not None:
+            return len(spoken) >= min(rules.gather, len(everyone) - len(struck))
+        return len(spoken) >= len(everyone) - len(struck | self.absent)
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merge what waits, in the order of the roster: each upload's client, step and staleness."""
