@@ -51,8 +51,7 @@ def join(
             learner.learn_one(x, y)
             if sys.stderr.isatty() and time.monotonic() > shown + 1:
                 shown = time.monotonic()
-                mean = learner.loss / learner.step
-                told = f"{client}: {learner.step:,} samples, mean loss {mean:.6f}"
+                told = f"{client}: {learner.step:,} samples, mean loss {learner.mean_loss:.6f}"
                 print(f"\r{told} ", end="", file=sys.stderr, flush=True)
     if learner.step == 0:
         raise BadData(f"{stream}: has no samples")
@@ -61,7 +60,7 @@ def join(
     row = {
         "client": client,
         "samples": learner.step,
-        "mean_loss": learner.loss / max(learner.step, 1),
+        "mean_loss": learner.mean_loss,
         **learner.metrics,
         "bytes_sent": learner.link.sent_bytes,  # by this process, headers included
     }

@@ -79,7 +79,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
         {
             "client": name,
             "samples": client["merged"],
-            "mean_loss": client["loss"] / max(client["merged"], 1),
+            "mean_loss": client["mean_loss"],
             "bytes_up": client["bytes_up"],
             "staleness": client["staleness"],
             "refused": sum(client["refused"].values()),

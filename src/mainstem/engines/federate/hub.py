@@ -8,6 +8,7 @@ and what lies after it and is in all the same is known by its client's newest me
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,13 +30,11 @@ from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table
-from mainstem.engines.federate.wire import Reason, Refused, pack_broadcast
+from mainstem.engines.federate.wire import LEFT, SLACK, Reason, Refused, pack_broadcast
 
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
 HEARTBEAT = 1.0  # seconds between signs of life of the log; without two of them it is read anew
-LEFT = b"left"  # a client's last sign of life
-SLACK = 1024  # bytes of a message that are the broker's
 
 
 class Hub:
@@ -65,7 +64,6 @@ class Hub:
         self._finished = False
         self.stopped = False
         self._heard: dict[str, float] = {}  # when each client was heard last
-        self.table.absent = set(range(len(charter.clients)))
         self._compared: dict[str, Compared] = {}  # each client's newest with a candidate
         self._folder = folder
         self._merges: Merges | None = None
@@ -119,7 +117,7 @@ class Hub:
         client = message.subject.rpartition(".")[2]
         if client not in self._joiners:
             return
-        self._hear(client)
+        self._heard[client] = time.monotonic()
         begun = self._begun.setdefault(client, place)
         try:
             data = self._joined(client, message.data)
@@ -130,10 +128,10 @@ class Hub:
         except Refused as refusal:
             self._begun.pop(client, None)
             await self._tell(client, refusal)
-            if self.table.complete():  # nobody waits for who is quarantined now
+            if self._complete():  # nobody waits for who is quarantined now
                 self._news.set()
             return
-        if self._first is None or self.table.complete():
+        if self._first is None or self._complete():
             self._first = self._first or time.monotonic()
             self._news.set()
 
@@ -142,23 +140,14 @@ class Hub:
         if client not in self._joiners:
             return
         if message.data == LEFT:
-            self._miss(client)
+            self._heard.pop(client, None)
+            if self._complete():  # nobody waits for it any more
+                self._news.set()
             return
-        self._hear(client)
+        self._heard[client] = time.monotonic()
         with contextlib.suppress(ValueError, TypeError):
             if message.data:
                 self._compared[client] = read_compared(message.data)
-
-    def _hear(self, client: str) -> None:
-        self._heard[client] = time.monotonic()
-        self.table.absent.discard(self.table.places[client])
-
-    def _miss(self, client: str) -> None:
-        """It has left: nobody waits for it any more."""
-        self._heard.pop(client, None)
-        self.table.absent.add(self.table.places[client])
-        if self.table.complete():
-            self._news.set()
 
     def _joined(self, client: str, data: bytes) -> bytes | None:
         try:
@@ -205,7 +194,7 @@ class Hub:
 
     async def _gathered(self) -> bool:
         """Wait until a merge is due."""
-        if self.table.complete() and not self._paused:
+        if self._complete() and not self._paused:
             return True
         self._news.clear()
         try:
@@ -213,7 +202,21 @@ class Hub:
                 await self._news.wait()
         except TimeoutError:
             return bool(self.table.waiting) and not self._paused
-        return self.table.complete() and not self._paused
+        return self._complete() and not self._paused
+
+    def _complete(self) -> bool:
+        """Whether everyone expected has spoken; at the free pace who is not there is not expected."""
+        now, never = time.monotonic(), -math.inf
+        absent = (
+            set()
+            if self.charter.lockstep
+            else {
+                k
+                for name, k in self.table.places.items()
+                if now - self._heard.get(name, never) > LOST
+            }
+        )
+        return self.table.complete(absent)
 
     def _left(self) -> float | None:
         """Seconds until the deadline."""
@@ -222,7 +225,7 @@ class Hub:
         return max(0.0, self._first + self.charter.rules.deadline - time.monotonic())
 
     async def _round(self) -> None:
-        passed, first = not self.table.complete(), self._first or time.monotonic()
+        passed, first = not self._complete(), self._first or time.monotonic()
         entered = self.table.merge()
         self._first = None
         self._rounds += 1
@@ -267,17 +270,10 @@ class Hub:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 await self._connection.publish(self.names.pulse)
-                self._notice()
                 if self._stored > swept:
                     swept = self._stored
                     await self._js.purge_stream(self.names.uploads, seq=swept)
                 await self._report()
-
-    def _notice(self) -> None:
-        """Who has not been heard for long is absent."""
-        now = time.monotonic()
-        lost = {self.table.places[name] for name, when in self._heard.items() if now - when > LOST}
-        self.table.absent |= lost
 
     def status(self) -> dict[str, Any]:
         """How it goes, in what JSON knows."""
@@ -288,6 +284,7 @@ class Hub:
             name: {
                 "merged": int(table.merged[k]),
                 "loss": float(table.losses[k]),
+                "mean_loss": float(table.losses[k]) / max(int(table.merged[k]), 1),
                 "bytes_up": int(table.bytes_up[k]),
                 "staleness": int(table.stale[k]),
                 "refused": dict(table.refused[k]),

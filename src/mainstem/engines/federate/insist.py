@@ -10,7 +10,7 @@ import nats.js.errors
 Answer = TypeVar("Answer")
 
 AGAIN = 0.2  # seconds between two attempts
-AWAY = (
+UNANSWERED = (
     TimeoutError,
     nats.errors.NoRespondersError,
     nats.errors.OutboundBufferLimitError,  # the connection is being made again
@@ -26,5 +26,5 @@ async def insist(attempt: Callable[[], Awaitable[Answer]]) -> Answer:
     while True:
         try:
             return await attempt()
-        except AWAY:
+        except UNANSWERED:
             await asyncio.sleep(AGAIN)

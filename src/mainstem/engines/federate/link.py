@@ -17,11 +17,10 @@ from nats.js import JetStreamContext
 from mainstem.engines.federate import broker
 from mainstem.engines.federate.broker import FAILED
 from mainstem.engines.federate.charter import Charter, draw_up
-from mainstem.engines.federate.hub import LEFT, SLACK
 from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
 from mainstem.engines.federate.pieces import cut
-from mainstem.engines.federate.wire import Broadcast
+from mainstem.engines.federate.wire import LEFT, SLACK, Broadcast
 from mainstem.errors import MainstemError
 
 LOST = 2.0  # seconds without news after which the newest model is asked for

@@ -6,7 +6,7 @@ is, is one value that can be stored and restored.
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
 import jax
@@ -62,7 +62,6 @@ class Table:
         self.stale = np.zeros(clients, np.int64)  # how old the model was that its last upload is of
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
         self.strikes = np.zeros(clients, np.int64)
-        self.absent: set[int] = set()  # clients that are not there, as the hub knows
         self.waiting: dict[tuple[int, int], Waiting] = {}  # by client and step
         self._due: tuple[int, int] | None = None  # after which step, and when
         self._key = random.root(charter.rules.seed)
@@ -173,8 +172,8 @@ class Table:
         """Whether client k was refused too often to be listened to."""
         return bool(self.strikes[k] >= self.charter.rules.strikes)
 
-    def complete(self) -> bool:
-        """Whether everyone expected has spoken: not who is quarantined, nor at the free pace who is absent."""
+    def complete(self, absent: Set[int] = frozenset()) -> bool:
+        """Whether everyone expected has spoken: not who is quarantined, nor at the free pace who is `absent`."""
         if not self.waiting:
             return False
         rules, everyone = self.charter.rules, range(len(self.charter.clients))
@@ -185,7 +184,7 @@ class Table:
         spoken = {k for k, _ in self.waiting}
         if rules.gather is not None:
             return len(spoken) >= min(rules.gather, len(everyone) - len(struck))
-        return len(spoken) >= len(everyone) - len(struck | self.absent)
+        return len(spoken) >= len(everyone) - len(struck | absent)
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merge what waits, in the order of the roster: each upload's client, step and staleness."""

@@ -19,6 +19,8 @@ _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything b
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
 LARGEST = 2**34  # bytes of a broadcast
+SLACK = 1024  # bytes of the largest message that are the broker's
+LEFT = b"left"  # a client's last sign of life
 OVERHEAD = _UPLOAD.size  # bytes of an upload that are not the body
 
 
