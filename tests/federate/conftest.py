@@ -3,7 +3,9 @@
 import pytest
 
 from mainstem.engines.federate.broker import Private
+from mainstem.engines.federate.secure import secure
 from tests.federate.processes import Site
+from tests.federate.secured import free_port, serving
 
 
 @pytest.fixture
@@ -26,3 +28,14 @@ def site(tmp_path):
     yield build
     for each in made:
         each.stop()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """(folder, url) of a server with the runs r (clients a and b) and other (client c)."""
+    folder = tmp_path_factory.mktemp("secure") / "setup"
+    port = free_port()
+    secure(folder, clients=["a", "b"], runs=["r"], port=port)
+    secure(folder, clients=["c"], runs=["other"])
+    with serving(folder, port, "-c", "server.conf"):
+        yield folder, f"tls://127.0.0.1:{port}"
