@@ -12,7 +12,8 @@ import numpy as np
 from benchmarks.federation import bare, processes
 from mainstem.base import Sample
 from mainstem.engines.federate.charter import draw_up
-from mainstem.engines.federate.member import Member, Moves
+from mainstem.engines.federate.member import Member, turn
+from mainstem.engines.federate.moves import Moves
 from mainstem.engines.federate.wire import Broadcast, pack_upload
 
 SIZE = 1000  # numbers in a model: 4 kB
@@ -71,11 +72,13 @@ def learning(clients: int) -> Round:
     model = np.zeros(SIZE, np.float32).tobytes()
 
     async def one() -> None:
-        for member, sample in zip(members, data, strict=True):
-            member.learn(sample)
-            pack_upload(member.speak())
-            step = member.step
-            member.listen(Broadcast(charter.digest, step, step, np.full(clients, step), model))
+        for upload in turn(members, data, speaks=True):
+            assert upload is not None
+            pack_upload(upload)
+        step = members[0].step
+        said = Broadcast(charter.digest, step, step, np.full(clients, step), model)
+        for member in members:
+            member.listen(said)
 
     return one
 

@@ -9,7 +9,9 @@ import mainstem as ms
 from mainstem.base import Sample
 from mainstem.engines.federate import link as links
 from mainstem.engines.federate.charter import draw_up
-from mainstem.engines.federate.member import Member, Moves
+from mainstem.engines.federate.member import Member, turn
+from mainstem.engines.federate.moves import Moves
+from mainstem.engines.federate.wire import Broadcast
 from mainstem.errors import BadData, BrokenRun, MainstemError
 from tests.federate.together import document, joined, serving, until
 
@@ -139,12 +141,12 @@ def test_a_late_label_is_charged_to_the_model_that_predicted():
     member = Member(Moves(charter), 0)
     first, second = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
     then = member.client
-    broadcast = np.array([5.0, 5.0], np.float32)
-    member.client = member.moves.listen(member.client, broadcast, np.int32(0))
-    member.learn(Sample(first, np.float32(1.0)), decided=then)  # predicted 0: slope (0 - 1) x
+    model = np.array([5.0, 5.0], np.float32).tobytes()
+    member.listen(Broadcast(charter.digest, 1, 1, np.zeros(1, np.int64), model))
+    member.learn_late(Sample(first, np.float32(1.0)), then)  # predicted 0: slope (0 - 1) x
     assert member.client.unsent.tolist() == [-1.0, 0.0]
     assert member.count().loss == 0.5
-    member.learn(Sample(second, np.float32(1.0)))  # predicts 5: slope (5 - 1) x
+    turn([member], [Sample(second, np.float32(1.0))], speaks=False)  # predicts 5: slope (5 - 1) x
     assert member.client.unsent.tolist() == [-1.0, 4.0]
     assert member.count().loss == 0.5 + 8.0
 

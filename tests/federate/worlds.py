@@ -35,8 +35,11 @@ def samples(
         found = stream.samples(known, pieces, At(t, ks, keys))
         return jax.tree.map(lambda x: x[0], found)
 
-    with jax.enable_x64(dtype == "float64"):
+    precise = dtype == "float64"
+    with jax.enable_x64(precise):
         known = cast(stream.known(seed), dtype)
-        for t in range(first, last + 1):
+    for t in range(first, last + 1):
+        with jax.enable_x64(precise):  # not across the yield: it is a setting of the whole thread
             pieces = jax.tree.map(lambda x: x[0, k : k + 1], stream.chunk(seed, t, t))
-            yield jax.device_get(one(known, cast(pieces, dtype), np.int32(t)))
+            sample = jax.device_get(one(known, cast(pieces, dtype), np.int32(t)))
+        yield sample

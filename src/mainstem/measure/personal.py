@@ -9,6 +9,7 @@ certificate, each model in a ball.
 import copy
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -96,20 +97,23 @@ def _sums(question: Question, prefixes: list[int]) -> list[Sums]:
 def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
     """`made(problem, seen, here)` for steps `first` to `last`, [steps, clients, ...], in pieces."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    with jax.enable_x64(question.dtype == "float64"):
+    precise = partial(jax.enable_x64, question.dtype == "float64")  # never across a yield
+    with precise():
         vectors, ks = flat(question.problem), jnp.arange(stream.clients)
-
-        def step(resident: Any, pieces: Any, t: Any) -> Any:
-            seen, here = seen_by(vectors, stream.samples, key, resident, pieces, t, ks)
-            return jax.vmap(lambda seen, here: made(vectors, seen, here))(seen, here)
-
-        replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
         resident = cast(stream.known(question.seed), question.dtype)
-        size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
-        for begin in range(first, last + 1, size):
-            end = min(begin + size - 1, last)
+
+    def step(resident: Any, pieces: Any, t: Any) -> Any:
+        seen, here = seen_by(vectors, stream.samples, key, resident, pieces, t, ks)
+        return jax.vmap(lambda seen, here: made(vectors, seen, here))(seen, here)
+
+    replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
+    size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
+    for begin in range(first, last + 1, size):
+        end = min(begin + size - 1, last)
+        with precise():
             pieces = cast(stream.chunk(question.seed, begin, end), question.dtype)
-            yield jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1)))
+            forms = jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1)))
+        yield forms
 
 
 def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:

@@ -30,7 +30,14 @@ from mainstem.engines.federate.merges import Merges
 from mainstem.engines.federate.pieces import Joiner, cut
 from mainstem.engines.federate.store import Store
 from mainstem.engines.federate.table import HARMLESS, Table
-from mainstem.engines.federate.wire import LEFT, SLACK, Reason, Refused, pack_broadcast
+from mainstem.engines.federate.wire import (
+    LEFT,
+    SLACK,
+    Reason,
+    Refused,
+    pack_broadcast,
+    pack_missing,
+)
 
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
@@ -269,11 +276,16 @@ class Hub:
         while True:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                await self._connection.publish(self.names.pulse)
+                await self._connection.publish(self.names.pulse, self._pulse())
                 if self._stored > swept:
                     swept = self._stored
                     await self._js.purge_stream(self.names.uploads, seq=swept)
                 await self._report()
+
+    def _pulse(self) -> bytes:
+        """A sign of life; in lockstep with whom it misses, so that an upload that was lost is sent again."""
+        due = self.table.due if self.charter.lockstep else 0
+        return pack_missing(due, self.table.missing()) if due else b""
 
     def status(self) -> dict[str, Any]:
         """How it goes, in what JSON knows."""

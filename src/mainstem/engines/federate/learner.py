@@ -6,8 +6,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mainstem.base import Problem, Sample
+from mainstem.engines.federate import together
 from mainstem.engines.federate.background import Background
 from mainstem.engines.federate.link import Link
+from mainstem.engines.federate.member import turn
 from mainstem.engines.federate.river import estimator
 from mainstem.engines.federate.site import Said, Site
 
@@ -23,7 +25,11 @@ class AsyncLearner(Site):
 
     async def step_with(self, sample: Sample) -> None:
         """One step with a sample as streams have them."""
-        await self._exchange(self._learn(sample))
+        if self._learns_late(sample):
+            said = self._due()
+        else:
+            said = self._said(await together.turn(self.member, sample, self._speaks))
+        await self._exchange(said)
 
     async def learn_many(self, xs: Any, ys: Any) -> None:
         """Learn from many in turn."""
@@ -53,7 +59,11 @@ class Learner(Site):
 
     def step_with(self, sample: Sample) -> None:
         """One step with a sample as streams have them."""
-        self._say(self._learn(sample))
+        if self._learns_late(sample):
+            said = self._due()
+        else:
+            said = self._said(*turn([self.member], [sample], self._speaks()))
+        self._say(said)
 
     def learn_many(self, xs: Any, ys: Any) -> None:
         """Learn from many in turn."""

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -20,12 +20,14 @@ from mainstem.engines.federate.charter import Charter, draw_up
 from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
 from mainstem.engines.federate.pieces import cut
-from mainstem.engines.federate.wire import LEFT, SLACK, Broadcast
+from mainstem.engines.federate.wire import LEFT, SLACK, Broadcast, missed
 from mainstem.errors import MainstemError
 
-LOST = 2.0  # seconds without news after which the newest model is asked for
-BEAT = 5.0  # seconds between two signs of life
+LOST = 2  # seconds after which a client that waits asks for the newest model
+BEAT = 5  # seconds between two signs of life
 AWAY = 15.0  # seconds without a sign of the hub's, after which it is away
+SHORT = 2**16  # bytes of an upload
+MISSES = 2  # after which it is taken for lost: at the first it may be on its way
 AGAIN = 0.5  # seconds after which an upload that was not taken is sent again
 
 log = logging.getLogger("mainstem")
@@ -46,6 +48,10 @@ class Link:
         self._models = Latest(charter, self._js, self._names.model)
         self._candidates = Latest(charter, self._js, self._names.candidate)
         self._turn = asyncio.Lock()
+        self._waiting = False  # for news
+        self._k = charter.clients.index(client)
+        self._said = 0  # lockstep: the step whose upload has left without the broker's word
+        self._misses = 0  # how often the hub has missed it
         self._pulse = time.monotonic()  # when the hub was heard last
 
     @classmethod
@@ -101,9 +107,12 @@ class Link:
 
     async def _beaten(self, message: Msg) -> None:
         self._pulse = time.monotonic()
+        if self._said and missed(message.data, self._k) == self._said:
+            self._misses += 1
+            self._models.news.set()
 
     async def _beat(self) -> None:
-        """Now and then say that this client is there; say to its user if the hub is not."""
+        """Now and then say that this client is there; say to its user if the hub is not; look for news."""
         alone = False
         for n in range(2**62):
             if self.away != alone:
@@ -115,6 +124,9 @@ class Link:
                     told = json.dumps(self.beat).encode() if self.beat else b""
                     await self._connection.publish(self._names.here(self._client), told)
             await asyncio.sleep(1.0)
+            if self._waiting and n % LOST == 0:
+                await self._models.look()
+                self._models.news.set()
 
     # --- models ------------------------------------------------------------------------------------
 
@@ -129,15 +141,37 @@ class Link:
         return self._candidates.value
 
     async def news(self) -> None:
-        """Wait for a newer model, for a while; ask for it then."""
+        """Wait for a newer model, or for a while."""
         self._models.news.clear()
-        try:
-            async with asyncio.timeout(LOST):
-                await self._models.news.wait()
-        except TimeoutError:
-            await self._models.look()
+        self._waiting = True
+        await self._models.news.wait()
+        self._waiting = False
 
     # --- uploads -----------------------------------------------------------------------------------
+
+    async def agree(self, step: int, data: bytes) -> Broadcast:
+        """Lockstep: send the upload of this step; the model that was made then, or a later one.
+
+        A short upload leaves without a wait for the broker's word: the model is that word, and the hub says whom
+        it misses. Long ones wait, because many of them at once would be dropped.
+        """
+        self._said, self._misses = step, 0
+        if len(data) <= SHORT:
+            with contextlib.suppress(*FAILED):
+                await self._connection.publish(self._names.up(self._client), data)
+                self.sent_bytes += len(data)
+        else:
+            self._misses = MISSES
+        while True:
+            if self._misses >= MISSES:
+                self._said, self._misses = 0, 0
+                await self.send(step, data, lambda: not self._has(step))
+            if self._has(step):
+                return cast(Broadcast, self.latest)
+            await self.news()
+
+    def _has(self, step: int) -> bool:
+        return self.latest is not None and self.latest.step >= step
 
     async def send(self, number: int, data: bytes, wanted: Callable[[], bool]) -> None:
         """Hand an upload to the broker, again and again until it has it or it is no more `wanted`.

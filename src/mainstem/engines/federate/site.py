@@ -14,8 +14,9 @@ from mainstem.engines.federate.charter import Charter, at_site
 from mainstem.engines.federate.faults import reach
 from mainstem.engines.federate.keep import Keep
 from mainstem.engines.federate.link import Link, log
-from mainstem.engines.federate.member import Member, Moves
-from mainstem.engines.federate.wire import pack_upload, version_of
+from mainstem.engines.federate.member import Member
+from mainstem.engines.federate.moves import Moves
+from mainstem.engines.federate.wire import Upload, pack_upload, version_of
 from mainstem.errors import BrokenRun
 
 PENDING = 4096  # questions whose answer is remembered at most
@@ -108,26 +109,36 @@ class Site:
 
     # --- learning ----------------------------------------------------------------------------------
 
-    def _learn(self, sample: Sample) -> Said | None:
-        """From one sample; what must be said then, if it is time."""
+    def _learns_late(self, sample: Sample) -> bool:
+        """Whether the model has changed since it answered this sample's question; it learns from it then."""
         self._refresh()
         decided = self._asked.pop(_mark(sample.shown), None) if self._asked else None
         late = decided is not None and decided is not self.member.client
-        self.member.learn(sample, decided if late else None)
-        return self._due()
+        if late:
+            self.member.learn_late(sample, decided)
+        return late
+
+    def _speaks(self) -> bool:
+        """Whether something must be said after the next step."""
+        return self.member.syncs.after(self.step + 1) and not self._crowded()
 
     def _due(self) -> Said | None:
+        """What must be said after the step just made, if it is time."""
+        speaks = self.member.syncs.after(self.step) and not self._crowded()
+        return self._said(self.member.speak() if speaks else None)
+
+    def _said(self, upload: Upload | None) -> Said | None:
+        """After a step: store and keep what was said, if anything; it goes on its way then."""
         if self._keep is not None:
             self._keep.reached = self.step
-        if not self.member.due():
+        if not self.member.syncs.after(self.step):
             return None
         if self.member.candidate is not None:
             self.link.beat = self.member.candidate.compared()._asdict()
-        self._owed = self._crowded()
-        if self._owed:
+        self._owed = upload is None
+        if upload is None:
             self.skipped += 1
             return None
-        upload = self.member.speak()
         goes = self.charter.lockstep or upload.body is not None
         if goes:
             self.pending[upload.step] = pack_upload(upload)
@@ -141,7 +152,10 @@ class Site:
         done = 0
         while done < count:
             self._refresh()
-            size = self.member.until_due(min(count - done, BLOCK))
+            most = min(count - done, BLOCK)
+            size = (
+                self.member.syncs.next(self.step, self.step + most) or self.step + most
+            ) - self.step
             room = 1 << (size - 1).bit_length()
             block = _cut(samples, done, size, room)
             self.member.learn_many(block, size)
@@ -203,10 +217,7 @@ class Site:
 
     async def _agree(self, step: int, data: bytes) -> None:
         """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
-        self._send(step, data)
-        while self.link.latest is None or self.link.latest.step < step:
-            await self.link.news()
-        self.member.listen(self.link.latest)
+        self.member.listen(await self.link.agree(step, data))
         self._trim()
         reach("client after listen")
 
@@ -216,8 +227,7 @@ class Site:
             return
         if said is not None:
             self._send(*said)
-        if said is not None or self._owed:
-            await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
+        await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
         while said is not None and self._patient and self._crowded() and not self.link.away:
             await self.link.news()
 
@@ -235,7 +245,7 @@ class Site:
     async def _flush(self) -> None:
         """Before leaving: say what is owed once there is room, and wait until the broker has it."""
         end = time.monotonic() + PATIENCE
-        while self._owed and self.member.due() and time.monotonic() < end:
+        while self._owed and self.member.syncs.after(self.step) and time.monotonic() < end:
             await asyncio.sleep(0.02)
             if not self._crowded():
                 await self._exchange(self._due())

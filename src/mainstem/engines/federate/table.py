@@ -17,6 +17,7 @@ from mainstem.base import Arrivals
 from mainstem.engines import meeting
 from mainstem.engines.federate.bundle import Bundle, pack, unpack
 from mainstem.engines.federate.charter import FAR, Charter
+from mainstem.engines.federate.syncs import Syncs
 from mainstem.engines.federate.wire import OVERHEAD, Broadcast, Reason, Refused, Upload, read_upload
 from mainstem.errors import BrokenRun
 
@@ -62,8 +63,11 @@ class Table:
         self.stale = np.zeros(clients, np.int64)  # how old the model was that its last upload is of
         self.refused: list[Counter[str]] = [Counter() for _ in charter.clients]
         self.strikes = np.zeros(clients, np.int64)
+        self._struck: frozenset[int] = frozenset()  # who is quarantined
         self.waiting: dict[tuple[int, int], Waiting] = {}  # by client and step
-        self._due: tuple[int, int] | None = None  # after which step, and when
+        self._syncs = Syncs(charter.algorithm.sync)
+        self._due = -1, 0  # after which step, and when
+        self._finite = float(np.finfo(charter.dtype).max)
         self._key = random.root(charter.rules.seed)
         with charter.precise():
             self._start = jax.jit(self._started)
@@ -99,6 +103,11 @@ class Table:
         self.refused[k][reason] += 1
         if reason not in HARMLESS:
             self.strikes[k] += 1
+            self._quarantine()
+
+    def _quarantine(self) -> None:
+        limit = self.charter.rules.strikes
+        self._struck = frozenset(np.flatnonzero(self.strikes >= limit).tolist())
 
     def _belongs(self, upload: Upload, k: int) -> None:
         charter = self.charter
@@ -125,7 +134,7 @@ class Table:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
         if self.charter.lockstep and upload.step == self.due:
             return
-        if upload.step > LAST or not self.charter.algorithm.sync.after(np.array([upload.step]))[0]:
+        if upload.step > LAST or not self._syncs.after(upload.step):
             raise Refused(Reason.ROUND, f"{upload.step} is no sync step")
         if self.charter.lockstep and upload.step > self.due:
             raise Refused(Reason.ROUND, f"step {upload.step}, step {self.due} is due")
@@ -137,11 +146,9 @@ class Table:
             code = charter.algorithm.codec.unpack(upload.body, charter.message, charter.dtype)
         except ValueError as error:
             raise Refused(Reason.MALFORMED, str(error)) from None
-        with charter.precise():
-            body = np.asarray(self._decode(code))
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.abs(body).max(initial=0) * charter.dtype.type(upload.weight)
-        if not math.isfinite(largest):
+        body = self._decode(code)
+        largest = float(np.abs(body).max(initial=0)) * upload.weight
+        if not (largest <= self._finite and upload.weight <= self._finite):
             raise Refused(Reason.NOT_FINITE)
         return body
 
@@ -155,36 +162,39 @@ class Table:
     @property
     def due(self) -> int:
         """Lockstep: the next sync step; 0 if there is none."""
-        if self._due is None or self._due[0] != self.step:
-            self._due = self.step, self._next_sync()
+        if self._due[0] != self.step:
+            last = self.charter.rules.steps or self.step + FAR
+            self._due = self.step, self._syncs.next(self.step, last)
         return self._due[1]
-
-    def _next_sync(self) -> int:
-        last = self.charter.rules.steps or self.step + FAR
-        for first in range(self.step + 1, last + 1, 1000):
-            ahead = np.arange(first, min(first + 1000, last + 1))
-            found = np.flatnonzero(self.charter.algorithm.sync.after(ahead))
-            if found.size:
-                return int(ahead[found[0]])
-        return 0
 
     def quarantined(self, k: int) -> bool:
         """Whether client k was refused too often to be listened to."""
-        return bool(self.strikes[k] >= self.charter.rules.strikes)
+        return k in self._struck
 
     def complete(self, absent: Set[int] = frozenset()) -> bool:
         """Whether everyone expected has spoken: not who is quarantined, nor at the free pace who is `absent`."""
         if not self.waiting:
             return False
-        rules, everyone = self.charter.rules, range(len(self.charter.clients))
-        struck = set(np.flatnonzero(self.strikes >= rules.strikes).tolist())
+        everyone, struck, gather = (
+            len(self.charter.clients),
+            self._struck,
+            self.charter.rules.gather,
+        )
         if self.charter.lockstep:
-            enough = len(self.waiting) >= len(everyone) - len(struck)
-            return enough and all((k, self.due) in self.waiting or k in struck for k in everyone)
+            enough = len(self.waiting) >= everyone - len(struck)
+            heard = ((k, self.due) in self.waiting for k in range(everyone) if k not in struck)
+            return enough and all(heard)
         spoken = {k for k, _ in self.waiting}
-        if rules.gather is not None:
-            return len(spoken) >= min(rules.gather, len(everyone) - len(struck))
-        return len(spoken) >= len(everyone) - len(struck | absent)
+        if gather is not None:
+            return len(spoken) >= min(gather, everyone - len(struck))
+        return len(spoken) >= everyone - len(struck | absent)
+
+    def missing(self) -> np.ndarray:
+        """Lockstep: for each client, whether its upload is waited for."""
+        everyone = range(len(self.charter.clients))
+        return np.array(
+            [k not in self._struck and (k, self.due) not in self.waiting for k in everyone]
+        )
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merge what waits, in the order of the roster: each upload's client, step and staleness."""
@@ -246,11 +256,17 @@ class Table:
                 base[place] = self.bases[row.upload.version]
         return Arrivals(bodies, weights, client, sent, base)  # type: ignore[arg-type]
 
-    def _decoder(self) -> Callable[[Any], Any]:
+    def _decoder(self) -> Callable[[Any], np.ndarray]:
         codec, size = self.charter.algorithm.codec, self.charter.message
         if codec.spec.name == "plain":
             return lambda code: code  # a call of JAX costs more than all other checks together
-        return jax.jit(lambda code: codec.decode(code, size))
+        decode = jax.jit(lambda code: codec.decode(code, size))
+
+        def decoded(code: Any) -> np.ndarray:
+            with self.charter.precise():
+                return np.asarray(decode(code))
+
+        return decoded
 
     def _started(self) -> Any:
         charter = self.charter
@@ -290,6 +306,7 @@ class Table:
             self.params = np.asarray(self._said(self.server))
         for name in OF_CLIENTS:
             setattr(self, name, found.arrays[name].copy())
+        self._quarantine()
         self.version, self.step = found.values["version"], found.values["step"]
         self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}

@@ -6,6 +6,7 @@ checksum, the run and the lengths are right.
 """
 
 import enum
+import functools
 import struct
 import zlib
 from typing import NamedTuple
@@ -21,6 +22,7 @@ _UP, _DOWN = b"msup", b"msdn"
 LARGEST = 2**34  # bytes of a broadcast
 SLACK = 1024  # bytes of the largest message that are the broker's
 LEFT = b"left"  # a client's last sign of life
+_STEP = struct.Struct("<Q")
 OVERHEAD = _UPLOAD.size  # bytes of an upload that are not the body
 
 
@@ -125,6 +127,7 @@ def pack_broadcast(broadcast: Broadcast) -> bytes:
     return b"".join([head, struct.pack("<I", check), told, broadcast.params])
 
 
+@functools.lru_cache(maxsize=1)  # many clients of one process are told the same
 def read_broadcast(data: bytes) -> Broadcast:
     """The broadcast in `data`, or `Refused`."""
     size = _BROADCAST.size
@@ -143,3 +146,21 @@ def read_broadcast(data: bytes) -> Broadcast:
     if behind.size != clients:
         raise Refused(Reason.MALFORMED, f"{behind.size} clients where {clients} are announced")
     return Broadcast(run, version, step, step - behind, bytes(rest[length:]))
+
+
+def pack_missing(step: int, missing: np.ndarray) -> bytes:
+    """A hub's sign of life in lockstep: the step that is due, and whose uploads it misses."""
+    return _STEP.pack(step) + np.packbits(missing).tobytes()
+
+
+def missed(data: bytes, client: int) -> int:
+    """The step at which the hub misses this client's upload; 0 if it does not.
+
+    >>> said = pack_missing(7, np.array([True, False]))
+    >>> missed(said, 0), missed(said, 1)
+    (7, 0)
+    """
+    place, bit = divmod(client, 8)
+    if len(data) <= _STEP.size + place or not data[_STEP.size + place] & (128 >> bit):
+        return 0
+    return int(_STEP.unpack_from(data)[0])
