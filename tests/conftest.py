@@ -1,8 +1,17 @@
-"""The filled cache next door."""
+"""The filled cache next door, and what no test may leave behind."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def precision() -> Iterator[None]:
+    """A `jax.enable_x64` that was held across a yield or an await stays on for all that follows in the thread."""
+    yield
+    assert not jax.config.jax_enable_x64
 
 
 @pytest.fixture

@@ -40,6 +40,64 @@ def test_a_stalled_client_delays_nobody_past_the_deadline(broker):
     assert table.version == 3
 
 
+def test_an_upload_that_was_lost_on_its_way_is_sent_again(broker):
+    """In lockstep nobody waits for the broker's word: the hub says whom it misses."""
+
+    async def lived():
+        content = document(FEDOGD, LINEAR, pace="lockstep", steps=3)
+        async with serving(broker.url, content) as (hub, work):
+            async with (
+                await joined(broker.url, hub, "0") as one,
+                await joined(broker.url, hub, "1") as two,
+            ):
+                for learner in (one, two):
+                    swallow_one(learner.link._connection, hub.names.up("*")[:-1])
+                for _ in range(3):
+                    await asyncio.gather(*(each.step_with(Sample(X, Y)) for each in (one, two)))
+            await asyncio.wait_for(work, 10)
+            return hub.table
+
+    table = asyncio.run(lived())
+    assert table.merged.tolist() == [3, 3]
+    assert not any(table.refused)
+
+
+def swallow_one(connection, subject):
+    """The first message on a subject that begins so does not leave."""
+    real, swallowed = connection.publish, []
+
+    async def publish(where, *rest, **more):
+        if where.startswith(subject) and not swallowed:
+            swallowed.append(where)
+        else:
+            await real(where, *rest, **more)
+
+    connection.publish = publish
+
+
+def test_who_waits_long_for_the_others_says_nothing_twice(broker):
+    async def lived():
+        content = document(FEDOGD, LINEAR, pace="lockstep", steps=1)
+        async with serving(broker.url, content) as (hub, work):
+            async with (
+                await joined(broker.url, hub, "0") as one,
+                await joined(broker.url, hub, "1") as two,
+            ):
+                waiting = asyncio.create_task(one.step_with(Sample(X, Y)))
+                await asyncio.sleep(
+                    3.5
+                )  # more than the pulses after which an upload is taken for lost
+                await two.step_with(Sample(X, Y))
+                await waiting
+                sent = one.link.sent_bytes, two.link.sent_bytes
+            await asyncio.wait_for(work, 10)
+            return hub.table, sent
+
+    table, sent = asyncio.run(lived())
+    assert not any(table.refused)
+    assert sent == (table.most_bytes, table.most_bytes)
+
+
 def test_a_late_upload_is_merged_at_the_next_sync(broker):
     async def lived():
         content = document(FEDOGD, LINEAR, pace="lockstep", deadline=0.3, steps=4)

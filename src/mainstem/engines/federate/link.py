@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +21,12 @@ from mainstem.engines.federate.charter import Charter, draw_up
 from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
 from mainstem.engines.federate.pieces import cut
-from mainstem.engines.federate.wire import LEFT, SLACK, Broadcast, missed
+from mainstem.engines.federate.wire import LEFT, SHORT, SLACK, Broadcast, missed
 from mainstem.errors import MainstemError
 
-LOST = 2  # seconds after which a client that waits asks for the newest model
-BEAT = 5  # seconds between two signs of life
+LOST = 2.0  # seconds after which a client that waits asks for the newest model
+BEAT = 5.0  # seconds between two signs of life
 AWAY = 15.0  # seconds without a sign of the hub's, after which it is away
-SHORT = 2**16  # bytes of an upload
 MISSES = 2  # after which it is taken for lost: at the first it may be on its way
 AGAIN = 0.5  # seconds after which an upload that was not taken is sent again
 
@@ -48,7 +48,7 @@ class Link:
         self._models = Latest(charter, self._js, self._names.model)
         self._candidates = Latest(charter, self._js, self._names.candidate)
         self._turn = asyncio.Lock()
-        self._waiting = False  # for news
+        self._since = math.inf  # since when it waits for news
         self._k = charter.clients.index(client)
         self._said = 0  # lockstep: the step whose upload has left without the broker's word
         self._misses = 0  # how often the hub has missed it
@@ -124,7 +124,7 @@ class Link:
                     told = json.dumps(self.beat).encode() if self.beat else b""
                     await self._connection.publish(self._names.here(self._client), told)
             await asyncio.sleep(1.0)
-            if self._waiting and n % LOST == 0:
+            if time.monotonic() - self._since > LOST:
                 await self._models.look()
                 self._models.news.set()
 
@@ -143,9 +143,11 @@ class Link:
     async def news(self) -> None:
         """Wait for a newer model, or for a while."""
         self._models.news.clear()
-        self._waiting = True
-        await self._models.news.wait()
-        self._waiting = False
+        self._since = time.monotonic()
+        try:
+            await self._models.news.wait()
+        finally:
+            self._since = math.inf
 
     # --- uploads -----------------------------------------------------------------------------------
 

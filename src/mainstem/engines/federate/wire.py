@@ -20,6 +20,7 @@ _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything b
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
 LARGEST = 2**34  # bytes of a broadcast
+SHORT = 2**16  # bytes of a message of which many may be under way or remembered
 SLACK = 1024  # bytes of the largest message that are the broker's
 LEFT = b"left"  # a client's last sign of life
 _STEP = struct.Struct("<Q")
@@ -127,9 +128,12 @@ def pack_broadcast(broadcast: Broadcast) -> bytes:
     return b"".join([head, struct.pack("<I", check), told, broadcast.params])
 
 
-@functools.lru_cache(maxsize=1)  # many clients of one process are told the same
 def read_broadcast(data: bytes) -> Broadcast:
-    """The broadcast in `data`, or `Refused`."""
+    """The broadcast in `data`, or `Refused`. Many clients of one process are told the same short one."""
+    return _remembered(data) if len(data) <= SHORT else _read(data)
+
+
+def _read(data: bytes) -> Broadcast:
     size = _BROADCAST.size
     if len(data) < size:
         raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {size}")
@@ -146,6 +150,9 @@ def read_broadcast(data: bytes) -> Broadcast:
     if behind.size != clients:
         raise Refused(Reason.MALFORMED, f"{behind.size} clients where {clients} are announced")
     return Broadcast(run, version, step, step - behind, bytes(rest[length:]))
+
+
+_remembered = functools.lru_cache(maxsize=16)(_read)
 
 
 def pack_missing(step: int, missing: np.ndarray) -> bytes:
