@@ -12,11 +12,11 @@ import jax
 import numpy as np
 
 from mainstem.base import Sample
-from mainstem.engines.federate import member
+from mainstem.engines.federate import member as members
 from mainstem.engines.federate.member import Member
 from mainstem.engines.federate.wire import Upload
 
-MOST = 32  # members in one call
+SIZES = 32, 8, 2, 1  # members in one call: each size is compiled when it first occurs
 LARGEST = 2**18  # numbers in the messages of all of them
 
 _OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, "_Batch"] = WeakKeyDictionary()
@@ -62,18 +62,18 @@ class _Batch:
             form = tuple(map(np.shape, jax.tree.leaves(sample)))
             alike.setdefault((each.moves, id(each.news), speaks(), form), []).append(each)
         for (moves, _, speaks, _), group in alike.items():
-            for part in _parts(group, max(1, min(MOST, LARGEST // moves.charter.message))):
+            for part in _parts(group, LARGEST // moves.charter.message):
                 said: Sequence[Upload | Exception | None]
                 try:
-                    said = member.turn(part, [waiting[each][0] for each in part], speaks)
+                    said = members.turn(part, [waiting[each][0] for each in part], speaks)
                 except Exception as error:
                     said = [error] * len(part)
                 self._said |= zip(part, said, strict=True)
 
 
 def _parts(group: list[Member], most: int) -> Iterator[list[Member]]:
-    """In parts whose lengths are powers of two, so that few lengths are compiled."""
-    while group:
-        size = 1 << (min(len(group), most).bit_length() - 1)
-        yield group[:size]
-        group = group[size:]
+    """In parts of few sizes, none above `most` but for single members."""
+    for size in SIZES:
+        while len(group) >= size and size <= max(1, most):
+            yield group[:size]
+            group = group[size:]
