@@ -23,10 +23,14 @@ ALGORITHMS = [
 CLIENTS = 7
 
 
+def drawn_up(algorithm, pace):
+    rules = {"clients": CLIENTS, "pace": pace, "dtype": "float64"}
+    return Moves(draw_up(document(algorithm, LINEAR, **rules)))
+
+
 @pytest.fixture(params=ALGORITHMS, ids=lambda algorithm: algorithm["name"])
 def moves(request):
-    rules = {"clients": CLIENTS, "pace": "lockstep", "dtype": "float64"}
-    return Moves(draw_up(document(request.param, LINEAR, **rules)))
+    return drawn_up(request.param, "lockstep")
 
 
 def sample(draw):
@@ -90,7 +94,7 @@ def test_all_in_one_call_is_one_by_one(moves, calls):
         assert one.count().loss == pytest.approx(other.count().loss, rel=1e-12)
         for a, b in zip(state(one), state(other), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
-    assert calls == [2, 2, 2, 1] * 6
+    assert calls == [7] * 6
 
 
 def test_who_differs_learns_apart(moves, calls):
@@ -163,3 +167,16 @@ def test_who_is_cancelled_has_not_learnt(moves):
     assert isinstance(first, asyncio.CancelledError)
     assert second is None
     assert (one.step, two.step) == (0, 1)
+
+
+def test_at_the_free_pace_few_sizes_are_compiled(calls):
+    moves = drawn_up(ALGORITHMS[0], "free")
+    draw = np.random.default_rng(5)
+    several = [Member(moves, k % CLIENTS) for k in range(45)]
+
+    async def step():
+        await asyncio.gather(*(together.turn(each, sample(draw), never) for each in several))
+
+    asyncio.run(step())
+    assert calls == [32, 8, 2, 2, 1]
+    assert all(each.step == 1 for each in several)

@@ -155,10 +155,11 @@ class Link:
         """Lockstep: send the upload of this step; the model that was made then, or a later one.
 
         A short upload leaves without a wait for the broker's word: the model is that word, and the hub says whom
-        it misses. Long ones wait, because many of them at once would be dropped.
+        it misses. Long ones wait, because many of them at once would be dropped; and where there is a deadline,
+        because a model may then come without this client.
         """
         self._said, self._misses = step, 0
-        if len(data) <= SHORT:
+        if len(data) <= SHORT and self.charter.rules.deadline is None:
             with contextlib.suppress(*FAILED):
                 await self._connection.publish(self._names.up(self._client), data)
                 self.sent_bytes += len(data)

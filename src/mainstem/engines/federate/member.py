@@ -145,17 +145,17 @@ def turn(members: Sequence[Member], samples: Sequence[Sample], speaks: bool) -> 
     moves, news, charter = members[0].moves, members[0].news, members[0].charter
     ts = np.array([member.step + 1 for member in members], np.int32)
     ks = np.array([member.k for member in members], np.int32)
-    rows, before = _rows(samples), [member._client for member in members]
+    given = samples[0] if len(samples) == 1 else _rows(samples)
+    before = [member._client for member in members]
     heard = (
         None if news is None else (_model(news, charter.dtype), news.merged[ks].astype(np.int32))
     )
     with charter.precise():
-        after, told, said = moves.turn(before, rows, ts, ks, heard, speaks=speaks)
-        said = jax.tree.map(np.asarray, said)  # faster than `device_get`
+        after, told, said = moves.turn(before, given, ts, ks, heard, speaks=speaks)
+        said = said and jax.tree.map(np.asarray, said)  # faster than `device_get`
     for n, (member, client) in enumerate(zip(members, after, strict=True)):
         member._client, member.news = client, None
-        alone = member.candidate and jax.tree.map(lambda x, n=n: x[n : n + 1], rows)
-        member._learnt(alone, 1, told, n)
+        member._learnt(member.candidate and _rows(samples[n : n + 1]), 1, told, n)
     if said is None:
         return [None] * len(members)
     codes, weights = said

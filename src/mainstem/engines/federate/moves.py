@@ -53,8 +53,11 @@ class Moves:
         """A step of several clients: each takes over the news if there are any, learns, and speaks if asked.
 
         In one call, because a call costs more than a small model's arithmetic. `news` are a model and how far
-        each of the clients is merged in it; what they say comes as it leaves `speak`, one row for each.
+        each of the clients is merged in it; what they say comes as it leaves `speak`, one row for each. A client
+        alone is given its sample as it is, several have theirs in rows.
         """
+        if len(clients) == 1:
+            samples = jax.tree.map(lambda x: jnp.asarray(x)[None], samples)
         many = jax.tree.map(lambda *each: jnp.stack(each), *clients)
         if news is not None:
             many = jax.vmap(self._listen, (0, None, 0))(many, *news)

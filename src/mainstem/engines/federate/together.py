@@ -13,11 +13,13 @@ import numpy as np
 
 from mainstem.base import Sample
 from mainstem.engines.federate import member as members
+from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.member import Member
 from mainstem.engines.federate.wire import Upload
 
-SIZES = 32, 8, 2, 1  # members in one call: each size is compiled when it first occurs
-LARGEST = 2**18  # numbers in the messages of all of them
+MOST = 32  # members in one call
+FEW = 32, 8, 2, 1
+LARGEST = 2**18  # numbers in the messages of all members in one call
 
 _OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, "_Batch"] = WeakKeyDictionary()
 
@@ -62,7 +64,7 @@ class _Batch:
             form = tuple(map(np.shape, jax.tree.leaves(sample)))
             alike.setdefault((each.moves, id(each.news), speaks(), form), []).append(each)
         for (moves, _, speaks, _), group in alike.items():
-            for part in _parts(group, LARGEST // moves.charter.message):
+            for part in _parts(group, _sizes(moves.charter)):
                 said: Sequence[Upload | Exception | None]
                 try:
                     said = members.turn(part, [waiting[each][0] for each in part], speaks)
@@ -71,9 +73,17 @@ class _Batch:
                 self._said |= zip(part, said, strict=True)
 
 
-def _parts(group: list[Member], most: int) -> Iterator[list[Member]]:
-    """In parts of few sizes, none above `most` but for single members."""
-    for size in SIZES:
-        while len(group) >= size and size <= max(1, most):
+def _sizes(charter: Charter) -> Sequence[int]:
+    """How many may be in one call, the largest first; each number is compiled when it first occurs.
+
+    In lockstep the same members come together again and again; at their own pace it is never the same number.
+    """
+    most = max(1, min(MOST, LARGEST // charter.message))
+    return range(most, 0, -1) if charter.lockstep else [size for size in FEW if size <= most]
+
+
+def _parts(group: list[Member], sizes: Sequence[int]) -> Iterator[list[Member]]:
+    for size in sizes:
+        while len(group) >= size:
             yield group[:size]
             group = group[size:]
