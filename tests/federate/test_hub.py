@@ -98,6 +98,45 @@ def test_who_waits_long_for_the_others_says_nothing_twice(broker):
     assert sent == (table.most_bytes, table.most_bytes)
 
 
+def test_a_step_that_was_given_up_is_agreed_on_before_the_next(broker):
+    """In lockstep a client that is cancelled while it waits goes on from the model that it waited for."""
+
+    async def lived():
+        content = document(FEDOGD, LINEAR, pace="lockstep", steps=2)
+        async with serving(broker.url, content) as (hub, work):
+            async with (
+                await joined(broker.url, hub, "0") as one,
+                await joined(broker.url, hub, "1") as two,
+            ):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(one.step_with(Sample(X, Y)), 1)
+                await two.step_with(Sample(X, Y))
+                await asyncio.gather(*(each.step_with(Sample(X, Y)) for each in (one, two)))
+                models = [np.asarray(each.member.client.received) for each in (one, two)]
+            await asyncio.wait_for(work, 10)
+            return hub.table, models
+
+    table, models = asyncio.run(lived())
+    assert table.merged.tolist() == [2, 2]
+    assert not any(table.refused)
+    for model in models:
+        np.testing.assert_array_equal(model, table.params)
+
+
+def test_who_leaves_while_it_waits_is_told_so(broker):
+    async def lived():
+        content = document(FEDOGD, LINEAR, pace="lockstep", steps=2)
+        async with serving(broker.url, content) as (hub, _):
+            learner = await joined(broker.url, hub, "0")
+            waiting = asyncio.create_task(learner.step_with(Sample(X, Y)))
+            await asyncio.sleep(0.5)
+            await learner.close()
+            with pytest.raises(BrokenRun, match="has left"):
+                await waiting
+
+    asyncio.run(lived())
+
+
 def test_a_late_upload_is_merged_at_the_next_sync(broker):
     async def lived():
         content = document(FEDOGD, LINEAR, pace="lockstep", deadline=0.3, steps=4)
@@ -108,6 +147,7 @@ def test_a_late_upload_is_merged_at_the_next_sync(broker):
         ):
             await one.step_with(Sample(X, Y))  # merged without the other
             assert hub.table.merged.tolist() == [1, 0]
+            await until(lambda: two.link.latest.step == 1)  # it knows that it is late
             await asyncio.gather(one.step_with(Sample(X, Y)), two.step_with(Sample(X, Y)))
             assert hub.table.merged.tolist() == [2, 1]
 

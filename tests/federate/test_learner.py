@@ -169,6 +169,22 @@ def test_labels_may_come_late_and_in_another_order(broker):
     asyncio.run(lived())
 
 
+def test_labels_that_come_at_once_are_each_charged_to_the_model_that_answered(broker):
+    async def lived():
+        content = document({"name": "fedsea", "step": 0.1, "period": 1000}, LINEAR, clients=1)
+        async with (
+            serving(broker.url, content) as (hub, _),
+            await joined(broker.url, hub, "0") as learner,
+        ):
+            asked = [np.array([1.0, n]) for n in range(3)]
+            assert [learner.predict_one(x) for x in asked] == [0.0] * 3
+            await asyncio.gather(*(learner.learn_one(x, 1.0) for x in asked))
+            assert learner.step == 3
+            assert np.isclose(learner.loss, 1.5)
+
+    asyncio.run(lived())
+
+
 def test_a_client_comes_back_where_it_was(broker, tmp_path):
     async def lived():
         async with serving(broker.url, document(FEDOGD, LOGISTIC, gather=1)) as (hub, _):

@@ -18,14 +18,14 @@ def main(file: str, url: str, client: str, folder: str) -> None:
     rules = content["federate"]
     stream = stream_of(content)
     log = (Path(folder) / "sent.log").open("a")
-    real = links.Link.send
+    real = links.Link.agree
 
-    async def logged(self, number, data, wanted):
-        log.write(f"{number} {data.hex()[:64]}\n")
+    async def logged(self, step, data):
+        log.write(f"{step} {data.hex()[:64]}\n")
         log.flush()
-        await real(self, number, data, wanted)
+        return await real(self, step, data)
 
-    links.Link.send = logged
+    links.Link.agree = logged
     with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
         k = learner.charter.clients.index(client)
         rest = (learner.step + 1, rules["steps"], learner.charter.rules.dtype)

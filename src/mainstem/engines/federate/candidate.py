@@ -57,7 +57,7 @@ class Candidate:
         self._lost = lost
         self._samples = 0
         self._sums = 0.0, 0.0
-        self._told: list[tuple[Any, Any]] = []  # on the device, not yet in the sums
+        self._told: list[tuple[Any, Any]] = []  # what is not yet in the sums
 
     def face(self, samples: Sample, count: int, t: Any, k: Any, told: Any) -> None:
         """The first `count` of `samples`, from step t on; the client's own loss is the first number `told`."""

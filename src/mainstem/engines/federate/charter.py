@@ -91,7 +91,8 @@ class Charter(NamedTuple):
     def precise(self) -> Any:
         """JAX in the run's dtype; where it is that already, calls are quicker if nothing is set."""
         wanted = self.rules.dtype == "float64"
-        return _AS_IT_IS if jax.config.read("jax_enable_x64") == wanted else jax.enable_x64(wanted)
+        now: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        return _AS_IT_IS if now == wanted else jax.enable_x64(wanted)
 
 
 def read(path: str | Path, changes: Iterable[str] = ()) -> Charter:

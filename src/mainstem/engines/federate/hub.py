@@ -39,6 +39,7 @@ from mainstem.engines.federate.wire import (
     pack_missing,
 )
 
+BEAT = 1.0  # seconds between two signs of life
 SWEEP = 1.0  # seconds between two purges of what is merged, and between two reports
 LATE, LOST = 1.0, 15.0  # seconds after which the others wait, and without any sign of life
 HEARTBEAT = 1.0  # seconds between signs of life of the log; without two of them it is read anew
@@ -174,14 +175,15 @@ class Hub:
 
     async def serve(self) -> None:
         """Rounds, until the run is finished or `stop` is called."""
-        sweeping = asyncio.create_task(self._sweep())
+        beside = asyncio.create_task(self._sweep()), asyncio.create_task(self._beat())
         try:
             while not self.finished and not self.stopped:
                 if await self._gathered():
                     await self._round()
             await insist(self._report)
         finally:
-            sweeping.cancel()
+            for task in beside:
+                task.cancel()
             if self._merges is not None:
                 self._merges.close()
 
@@ -276,16 +278,19 @@ class Hub:
         while True:
             await asyncio.sleep(SWEEP)
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                await self._connection.publish(self.names.pulse, self._pulse())
                 if self._stored > swept:
                     swept = self._stored
                     await self._js.purge_stream(self.names.uploads, seq=swept)
                 await self._report()
 
-    def _pulse(self) -> bytes:
-        """A sign of life; in lockstep with whom it misses, so that an upload that was lost is sent again."""
-        due = self.table.due if self.charter.lockstep else 0
-        return pack_missing(due, self.table.missing()) if due else b""
+    async def _beat(self) -> None:
+        """Now and then a sign of life; in lockstep with whom it misses, so that what was lost is sent again."""
+        while True:
+            await asyncio.sleep(BEAT)
+            due = self.table.due if self.charter.lockstep else 0
+            missing = pack_missing(due, self.table.missing()) if due else b""
+            with contextlib.suppress(nats.errors.Error):
+                await self._connection.publish(self.names.pulse, missing)
 
     def status(self) -> dict[str, Any]:
         """How it goes, in what JSON knows."""

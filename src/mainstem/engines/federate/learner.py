@@ -1,5 +1,6 @@
 """A client that people use: it answers now, learns the truth after, and the model is everybody's."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,7 @@ from mainstem.engines.federate.link import Link
 from mainstem.engines.federate.member import turn
 from mainstem.engines.federate.river import estimator
 from mainstem.engines.federate.site import Said, Site
+from mainstem.engines.federate.wire import Upload
 
 Kind = TypeVar("Kind", bound=Site)
 
@@ -19,23 +21,35 @@ Kind = TypeVar("Kind", bound=Site)
 class AsyncLearner(Site):
     """A client for people with an event loop."""
 
+    def __init__(self, *given: Any):
+        super().__init__(*given)
+        self._one_by_one = asyncio.Lock()
+
     async def learn_one(self, x: Any, y: Any) -> None:
         """Learn that y was the answer to x."""
         await self.step_with(self.answers.sample(x, y))
 
     async def step_with(self, sample: Sample) -> None:
         """One step with a sample as streams have them."""
-        if self._learns_late(sample):
-            said = self._due()
-        else:
-            said = self._said(await together.turn(self.member, sample, self._speaks))
-        await self._exchange(said)
+        async with self._one_by_one:
+            if self._open is not None:  # the step before was cancelled while it waited
+                await self._settle()
+            decided = self._late(sample)
+            if decided is None:
+                await together.turn(self.member, sample, self._speaks_next, self._said)
+            else:
+                self._goes(self._learn_late(sample, decided))
+            await self._settle()
+
+    def _said(self, upload: Upload | None) -> None:
+        self._goes(self._spoken(upload))
 
     async def learn_many(self, xs: Any, ys: Any) -> None:
         """Learn from many in turn."""
         samples, count = self.answers.samples(xs, ys)
-        for said in self._blocks(samples, count):
-            await self._exchange(said)
+        async with self._one_by_one:
+            for said in self._blocks(samples, count):
+                await self._exchange(said)
 
     async def close(self) -> None:
         """Keep what is known, and leave."""
@@ -59,10 +73,11 @@ class Learner(Site):
 
     def step_with(self, sample: Sample) -> None:
         """One step with a sample as streams have them."""
-        if self._learns_late(sample):
-            said = self._due()
+        decided = self._late(sample)
+        if decided is None:
+            said = self._spoken(*turn([self.member], [sample], self._speaks_next()))
         else:
-            said = self._said(*turn([self.member], [sample], self._speaks()))
+            said = self._learn_late(sample, decided)
         self._say(said)
 
     def learn_many(self, xs: Any, ys: Any) -> None:

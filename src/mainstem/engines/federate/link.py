@@ -7,9 +7,9 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -22,12 +22,11 @@ from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.names import Names, token
 from mainstem.engines.federate.pieces import cut
 from mainstem.engines.federate.wire import LEFT, SHORT, SLACK, Broadcast, missed
-from mainstem.errors import MainstemError
+from mainstem.errors import BrokenRun, MainstemError
 
 LOST = 2.0  # seconds after which a client that waits asks for the newest model
 BEAT = 5.0  # seconds between two signs of life
 AWAY = 15.0  # seconds without a sign of the hub's, after which it is away
-MISSES = 2  # after which it is taken for lost: at the first it may be on its way
 AGAIN = 0.5  # seconds after which an upload that was not taken is sent again
 
 log = logging.getLogger("mainstem")
@@ -47,11 +46,11 @@ class Link:
         self._js: JetStreamContext = connection.jetstream(timeout=5)
         self._models = Latest(charter, self._js, self._names.model)
         self._candidates = Latest(charter, self._js, self._names.candidate)
-        self._turn = asyncio.Lock()
+        self._order = asyncio.Lock()
+        self._closed = False
         self._since = math.inf  # since when it waits for news
         self._k = charter.clients.index(client)
-        self._said = 0  # lockstep: the step whose upload has left without the broker's word
-        self._misses = 0  # how often the hub has missed it
+        self._missed = 0  # lockstep: the step whose upload of this client the hub missed, when it was heard last
         self._pulse = time.monotonic()  # when the hub was heard last
 
     @classmethod
@@ -87,6 +86,8 @@ class Link:
     async def close(self) -> None:
         """Say what is left to say, and go."""
         self._beating.cancel()
+        self._closed = True
+        self._models.news.set()
         if self.connected:
             with contextlib.suppress(*FAILED):
                 await self._connection.publish(self._names.here(self._client), LEFT)
@@ -107,13 +108,13 @@ class Link:
 
     async def _beaten(self, message: Msg) -> None:
         self._pulse = time.monotonic()
-        if self._said and missed(message.data, self._k) == self._said:
-            self._misses += 1
+        self._missed = missed(message.data, self._k)
+        if self._missed:
             self._models.news.set()
 
     async def _beat(self) -> None:
         """Now and then say that this client is there; say to its user if the hub is not; look for news."""
-        alone = False
+        alone, looking = False, None
         for n in range(2**62):
             if self.away != alone:
                 alone = self.away
@@ -124,9 +125,12 @@ class Link:
                     told = json.dumps(self.beat).encode() if self.beat else b""
                     await self._connection.publish(self._names.here(self._client), told)
             await asyncio.sleep(1.0)
-            if time.monotonic() - self._since > LOST:
-                await self._models.look()
-                self._models.news.set()
+            if time.monotonic() - self._since > LOST and (looking is None or looking.done()):
+                looking = asyncio.create_task(self._looked())
+
+    async def _looked(self) -> None:
+        await self._models.look()
+        self._models.news.set()
 
     # --- models ------------------------------------------------------------------------------------
 
@@ -141,13 +145,15 @@ class Link:
         return self._candidates.value
 
     async def news(self) -> None:
-        """Wait for a newer model, or for a while."""
+        """Wait for a newer model, for a word that the hub misses an upload, or for a while."""
         self._models.news.clear()
         self._since = time.monotonic()
         try:
             await self._models.news.wait()
         finally:
             self._since = math.inf
+        if self._closed:
+            raise BrokenRun(f"{self._names.run}: client {self._client} has left: join again")
 
     # --- uploads -----------------------------------------------------------------------------------
 
@@ -155,26 +161,45 @@ class Link:
         """Lockstep: send the upload of this step; the model that was made then, or a later one.
 
         A short upload leaves without a wait for the broker's word: the model is that word, and the hub says whom
-        it misses. Long ones wait, because many of them at once would be dropped; and where there is a deadline,
-        because a model may then come without this client.
+        it misses. Missed once, it may still be on its way; missed again after all that was written is with the
+        broker, it is lost.
         """
-        self._said, self._misses = step, 0
-        if len(data) <= SHORT and self.charter.rules.deadline is None:
-            with contextlib.suppress(*FAILED):
-                await self._connection.publish(self._names.up(self._client), data)
-                self.sent_bytes += len(data)
-        else:
-            self._misses = MISSES
-        while True:
-            if self._misses >= MISSES:
-                self._said, self._misses = 0, 0
-                await self.send(step, data, lambda: not self._has(step))
-            if self._has(step):
-                return cast(Broadcast, self.latest)
+        surely = functools.partial(self.send, step, data, lambda: not self._merged(step))
+        # One after the other, whenever the hub misses it:
+        remedies: list[Callable[[], Awaitable[None]]] = [self._written, surely]
+        self._missed = 0
+        if not self._merged(step) and not await self._left(data):
+            await surely()
+            remedies = []
+        while self.latest is None or self.latest.step < step:
             await self.news()
+            if self._missed == step and remedies:
+                await remedies.pop(0)()
+                self._missed = 0
+        return self.latest
 
-    def _has(self, step: int) -> bool:
-        return self.latest is not None and self.latest.step >= step
+    async def _left(self, data: bytes) -> bool:
+        """Whether an upload has left at once.
+
+        Not a long one, because many of them at once would be dropped; nor where there is a deadline, because a
+        model may then come without this client.
+        """
+        short = min(SHORT, self._connection.max_payload - SLACK)
+        if len(data) > short or self.charter.rules.deadline is not None:
+            return False
+        try:
+            await self._connection.publish(self._names.up(self._client), data)
+        except FAILED:
+            return False
+        self.sent_bytes += len(data)
+        return True
+
+    async def _written(self) -> None:
+        with contextlib.suppress(*FAILED):
+            await self._connection.flush(int(AWAY))
+
+    def _merged(self, step: int) -> bool:
+        return self.latest is not None and bool(self.latest.merged[self._k] >= step)
 
     async def send(self, number: int, data: bytes, wanted: Callable[[], bool]) -> None:
         """Hand an upload to the broker, again and again until it has it or it is no more `wanted`.
@@ -182,7 +207,7 @@ class Link:
         One after the other: the hub takes what comes after a newer one for a repetition.
         """
         pieces = cut(data, self._connection.max_payload - SLACK, number)
-        async with self._turn:
+        async with self._order:
             while wanted():
                 try:
                     for piece in pieces:

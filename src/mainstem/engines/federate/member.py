@@ -1,5 +1,6 @@
 """One client's side of a run, without a network: it decides, learns, speaks and listens."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ class Member:
         self.k = k
         self.news: Broadcast | None = None  # a newer model that it has heard and not yet taken over
         self.candidate: Candidate | None = None
+        self._changing = threading.Lock()  # one thread may ask for answers while another learns
         self._told: list[tuple[Any, int]] = []  # rows on the device, not yet counted
         self.syncs = Syncs(self.charter.algorithm.sync)
         with self.charter.precise():
@@ -52,13 +54,16 @@ class Member:
 
     @property
     def client(self) -> Any:
-        """The algorithm's state of it."""
-        if self.news is not None:
-            params, merged = _model(self.news, self.charter.dtype), self.news.merged[self.k]
-            with self.charter.precise():
-                self._client = self.moves.listen(self._client, params, np.int32(merged))
-            self.news = None
-        return self._client
+        """The algorithm's state of it, with the newest model that it has heard."""
+        if self.news is None:
+            return self._client
+        with self._changing:
+            if self.news is not None:
+                params, merged = _model(self.news, self.charter.dtype), self.news.merged[self.k]
+                with self.charter.precise():
+                    self._client = self.moves.listen(self._client, params, np.int32(merged))
+                self.news = None
+            return self._client
 
     @property
     def _now(self) -> tuple[Any, Any]:
@@ -75,7 +80,7 @@ class Member:
         client = self.client
         with self.charter.precise():
             self._client, told = self.moves.learn_late(client, decided, sample, *self._now)
-        self._learnt(_rows([sample]), 1, told, 0)
+        self._learnt(self.candidate and _rows([sample]), 1, told, 0)
 
     def learn_many(self, samples: Sample, count: int) -> None:
         """From the first `count` samples in turn. No sync may lie before the last."""
@@ -115,9 +120,9 @@ class Member:
             now = np.int32(self.step), np.int32(self.k)
             self._client, code, weight = self.moves.speak(client, *now)
             code, weight = jax.tree.map(np.asarray, (code, weight))  # faster than `device_get`
-        return self._said(code, float(weight))
+        return self._upload(code, float(weight))
 
-    def _said(self, code: Any, weight: float) -> Upload:
+    def _upload(self, code: Any, weight: float) -> Upload:
         standing = self.count()
         return Upload(
             run=self.charter.digest,
@@ -154,13 +159,14 @@ def turn(members: Sequence[Member], samples: Sequence[Sample], speaks: bool) -> 
         after, told, said = moves.turn(before, given, ts, ks, heard, speaks=speaks)
         said = said and jax.tree.map(np.asarray, said)  # faster than `device_get`
     for n, (member, client) in enumerate(zip(members, after, strict=True)):
-        member._client, member.news = client, None
+        with member._changing:
+            member._client, member.news = client, None
         member._learnt(member.candidate and _rows(samples[n : n + 1]), 1, told, n)
     if said is None:
         return [None] * len(members)
     codes, weights = said
     return [
-        member._said(jax.tree.map(itemgetter(n), codes), float(weights[n]))
+        member._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]))
         for n, member in enumerate(members)
     ]
 

@@ -55,6 +55,7 @@ class Site:
         self._patient = patient
         self.skipped = 0  # syncs at which too much was under way to say more
         self._owed = False  # whether the last sync was such a one
+        self._open: Said | None = None  # lockstep: what was said and is not agreed on yet
         self._sending: set[asyncio.Task[None]] = set()
         self._asked: dict[bytes, Any] = {}  # the client as it was when it answered, by question
         self.pending: dict[int, bytes] = {}
@@ -109,26 +110,29 @@ class Site:
 
     # --- learning ----------------------------------------------------------------------------------
 
-    def _learns_late(self, sample: Sample) -> bool:
-        """Whether the model has changed since it answered this sample's question; it learns from it then."""
+    def _late(self, sample: Sample) -> Any:
+        """The client that answered this sample's question, if it has changed since."""
         self._refresh()
         decided = self._asked.pop(_mark(sample.shown), None) if self._asked else None
-        late = decided is not None and decided is not self.member.client
-        if late:
-            self.member.learn_late(sample, decided)
-        return late
+        return None if decided is None or decided is self.member.client else decided
 
-    def _speaks(self) -> bool:
-        """Whether something must be said after the next step."""
-        return self.member.syncs.after(self.step + 1) and not self._crowded()
+    def _speaks(self, step: int) -> bool:
+        """Whether something must be said after this step."""
+        return self.member.syncs.after(step) and not self._crowded()
+
+    def _speaks_next(self) -> bool:
+        return self._speaks(self.step + 1)
+
+    def _learn_late(self, sample: Sample, decided: Any) -> Said | None:
+        self.member.learn_late(sample, decided)
+        return self._due()
 
     def _due(self) -> Said | None:
         """What must be said after the step just made, if it is time."""
-        speaks = self.member.syncs.after(self.step) and not self._crowded()
-        return self._said(self.member.speak() if speaks else None)
+        return self._spoken(self.member.speak() if self._speaks(self.step) else None)
 
-    def _said(self, upload: Upload | None) -> Said | None:
-        """After a step: store and keep what was said, if anything; it goes on its way then."""
+    def _spoken(self, upload: Upload | None) -> Said | None:
+        """After a step: store it, and keep what was said, if anything, until it is in."""
         if self._keep is not None:
             self._keep.reached = self.step
         if not self.member.syncs.after(self.step):
@@ -212,24 +216,34 @@ class Site:
                 f"join: {who}: give the folder that it had, lockstep goes on from there"
             )
         log.warning("%s: it counts on from there; with a folder it would remember itself", who)
-        with self.charter.precise():
-            self.member.put(self.member.client, self.member.standing._replace(step=merged))
+        self.member.put(self.member.client, self.member.standing._replace(step=merged))
 
     async def _agree(self, step: int, data: bytes) -> None:
         """Lockstep: say it, and wait for the model that was made then; who came too late is in the next."""
         self.member.listen(await self.link.agree(step, data))
+        self._open = None
         self._trim()
         reach("client after listen")
 
-    async def _exchange(self, said: Said | None) -> None:
+    def _goes(self, said: Said | None) -> None:
+        """Put what was said on its way."""
         if said is not None and self.charter.lockstep:
-            await self._agree(*said)
-            return
-        if said is not None:
+            self._open = said
+        elif said is not None:
             self._send(*said)
-        await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
-        while said is not None and self._patient and self._crowded() and not self.link.away:
-            await self.link.news()
+
+    async def _settle(self) -> None:
+        """Wait as long as the pace asks for it."""
+        if self._open is not None:
+            await self._agree(*self._open)
+        elif not self.charter.lockstep:
+            await asyncio.sleep(0)  # else a loop that only learns would leave its network no turn
+            while self._patient and self._crowded() and not self.link.away:
+                await self.link.news()
+
+    async def _exchange(self, said: Said | None) -> None:
+        self._goes(said)
+        await self._settle()
 
     def _crowded(self) -> bool:
         """At its own pace: whether as much is under way as may be."""

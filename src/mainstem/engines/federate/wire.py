@@ -1,8 +1,8 @@
 """What crosses the network: uploads and broadcasts as bytes, with a header and a checksum.
 
 An upload is a fixed header and the codec's packed bytes; a broadcast is a fixed header, how far each client
-is merged, and the model. Both are little-endian. Nothing is unpickled, and nothing is believed before the
-checksum, the run and the lengths are right.
+is merged, and the model. Both are little-endian. Nothing is unpickled, and neither is believed before its
+checksum, its run and its lengths are right. A hub's sign of life has no checksum: it changes no state.
 """
 
 import enum
