@@ -195,8 +195,9 @@ class Link:
         return True
 
     async def _written(self) -> None:
+        """Wait until the broker has all that was written so far."""
         with contextlib.suppress(*FAILED):
-            await self._connection.flush(int(AWAY))
+            await self._connection.flush(5)  # seconds
 
     def _merged(self, step: int) -> bool:
         return self.latest is not None and bool(self.latest.merged[self._k] >= step)

@@ -111,7 +111,7 @@ class Site:
     # --- learning ----------------------------------------------------------------------------------
 
     def _late(self, sample: Sample) -> Any:
-        """The client that answered this sample's question, if it has changed since."""
+        """The client that answered this sample's question, if it has changed up to now."""
         self._refresh()
         decided = self._asked.pop(_mark(sample.shown), None) if self._asked else None
         return None if decided is None or decided is self.member.client else decided
@@ -156,10 +156,8 @@ class Site:
         done = 0
         while done < count:
             self._refresh()
-            most = min(count - done, BLOCK)
-            size = (
-                self.member.syncs.next(self.step, self.step + most) or self.step + most
-            ) - self.step
+            last = self.step + min(count - done, BLOCK)
+            size = (self.member.syncs.next(self.step, last) or last) - self.step
             room = 1 << (size - 1).bit_length()
             block = _cut(samples, done, size, room)
             self.member.learn_many(block, size)
