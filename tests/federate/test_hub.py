@@ -11,6 +11,7 @@ from mainstem.base import Sample
 from mainstem.engines.federate import broker as brokers
 from mainstem.engines.federate.charter import draw_up, read
 from mainstem.engines.federate.hub import Hub
+from mainstem.engines.federate.latest import Latest
 from mainstem.engines.federate.look import look, order
 from mainstem.engines.federate.wire import Reason, Upload, pack_upload
 from mainstem.errors import BadSpec, BrokenRun
@@ -59,6 +60,32 @@ def test_an_upload_that_was_lost_on_its_way_is_sent_again(broker):
 
     table = asyncio.run(lived())
     assert table.merged.tolist() == [3, 3]
+    assert not any(table.refused)
+
+
+def test_a_model_that_was_lost_on_its_way_is_asked_for(broker, monkeypatch):
+    lost, real = [], Latest._said
+
+    async def said(self, message):
+        if lost:
+            await real(self, message)
+        else:
+            lost.append(message)
+
+    monkeypatch.setattr(Latest, "_said", said)
+
+    async def lived():
+        content = document(FEDOGD, LINEAR, clients=1, pace="lockstep", steps=2)
+        async with serving(broker.url, content) as (hub, work):
+            async with await joined(broker.url, hub, "0") as learner:
+                for _ in range(2):
+                    await asyncio.wait_for(learner.step_with(Sample(X, Y)), 15)
+            await asyncio.wait_for(work, 10)
+            return hub.table
+
+    table = asyncio.run(lived())
+    assert lost
+    assert table.merged.tolist() == [2]
     assert not any(table.refused)
 
 

@@ -173,9 +173,11 @@ class Link:
             remedies = []
         while self.latest is None or self.latest.step < step:
             await self.news()
-            if self._missed == step and remedies:
+            if self._missed > step:  # the model was made, and lost on its way
+                await self._models.look()
+            elif self._missed == step and remedies:
                 await remedies.pop(0)()
-                self._missed = 0
+            self._missed = 0
         return self.latest
 
     async def _left(self, data: bytes) -> bool:

@@ -163,9 +163,9 @@ def pack_missing(step: int, missing: np.ndarray) -> bytes:
 def missed(data: bytes, client: int) -> int:
     """The step at which the hub misses this client's upload; 0 if it does not.
 
-    >>> said = pack_missing(7, np.array([True, False]))
-    >>> missed(said, 0), missed(said, 1)
-    (7, 0)
+    >>> said = pack_missing(7, np.arange(10) == 9)
+    >>> [missed(said, client) for client in (0, 8, 9, 99)]
+    [0, 0, 7, 0]
     """
     place, bit = divmod(client, 8)
     if len(data) <= _STEP.size + place or not data[_STEP.size + place] & (128 >> bit):
