@@ -202,3 +202,15 @@ def test_large_models_learn_one_by_one(calls, monkeypatch):
 
     asyncio.run(step())
     assert calls == [1, 1, 1]
+
+
+def test_at_their_own_pace_they_learn_one_by_one(calls):
+    """They are never as many as before, and each number of them would be compiled."""
+    moves = drawn_up(ALGORITHMS[0], "free")
+    draw = np.random.default_rng(8)
+
+    async def step():
+        await asyncio.gather(*(learnt(Member(moves, k), sample(draw), True) for k in range(3)))
+
+    asyncio.run(step())
+    assert calls == [1, 1, 1]

@@ -1,5 +1,6 @@
 """Between people's samples and arrays: dicts or arrays in, numbers and labels out."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,8 @@ class Answers:
             raise BadData(f"x must be numbers, got {x!r}") from None
         if shape is not None and array.shape != tuple(shape):
             raise BadData(f"x must have the shape {shape}, got {array.shape}")
-        if not np.isfinite(array).all():
+        flat = array.ravel()
+        if not math.isfinite(flat.dot(flat)) and not np.isfinite(array).all():  # the first is quick
             raise BadData("x must be finite")
         return array
 
@@ -121,7 +123,7 @@ class Answers:
         """What a decision says."""
         if self._problem.classes is None:
             return float(np.squeeze(decision))
-        place = int(decision > 0) if decision.ndim == 0 else int(np.argmax(decision))
+        place = int(float(decision) > 0) if decision.ndim == 0 else int(np.argmax(decision))
         return place if self._labels is None else self._labels[place]
 
     def chances(self, decision: np.ndarray) -> dict[Any, float]:

@@ -275,6 +275,8 @@ class Site:
 
 def _mark(shown: Any) -> bytes:
     """What tells one question from another."""
+    if isinstance(shown, np.ndarray):
+        return shown.tobytes()
     parts = shown if isinstance(shown, tuple) else (shown,)
     return b"".join(np.asarray(part).tobytes() for part in parts)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mainstem.base import Sample
 from mainstem.engines.federate import member as members
+from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.member import Member
 from mainstem.engines.federate.wire import Upload
 
@@ -68,7 +69,7 @@ class _Batch:
             key = each.moves, id(each.news), asked.speaks(), _form(asked.sample)
             alike.setdefault(key, []).append(each)
         for (moves, _, speaks, _), group in alike.items():
-            for part in _parts(group, NUMBERS // moves.charter.message):
+            for part in _parts(group, _most(moves.charter)):
                 try:
                     uploads = members.turn(part, [waiting[each].sample for each in part], speaks)
                 except Exception as error:
@@ -85,6 +86,11 @@ def _form(sample: Sample) -> Any:
     """What two samples must share to be rows of the same arrays."""
     leaves, tree = jax.tree.flatten(sample)
     return tree, *((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
+
+
+def _most(charter: Charter) -> int:
+    """How many may be in one call: at their own pace one, for they are never as many as before."""
+    return NUMBERS // charter.message if charter.lockstep else 1
 
 
 def _parts(group: list[Member], most: int) -> Iterator[list[Member]]:
