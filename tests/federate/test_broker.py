@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from mainstem.engines.federate import broker as brokers
 
 
@@ -18,3 +20,24 @@ def test_a_connection_closed_while_the_server_is_away_leaves_nothing_behind(brok
         return asyncio.all_tasks() - {asyncio.current_task()}
 
     assert not asyncio.run(lived())
+
+
+def test_closing_is_cancelled_only_by_its_own_caller(broker):
+    """nats-py cancels its reconnecting task, which may wait for the same line to close as `close` does."""
+
+    async def lived():
+        one, two = [await brokers.connect(broker.url) for _ in range(2)]
+
+        async def cancelled():
+            raise asyncio.CancelledError
+
+        one._transport.wait_closed = cancelled
+        await one.close()
+        two._transport.wait_closed = lambda: asyncio.sleep(10)
+        closing = asyncio.create_task(two.close())
+        await asyncio.sleep(0.1)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+    asyncio.run(lived())

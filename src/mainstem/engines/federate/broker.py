@@ -144,7 +144,13 @@ class _Strict(Client):
 
     async def close(self) -> None:
         self._ended = True
-        await super().close()
+        try:
+            await super().close()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # It was the task that connects again: it waited for the same line to close, and took it with it.
 
     async def _connect_to_server(self, s: Any) -> None:
         if self._ended:  # `wait_for` of Python 3.11 can lose the cancellation that says so
