@@ -12,7 +12,7 @@ from mainstem.engines.federate.charter import draw_up
 from mainstem.engines.federate.member import Member, turn
 from mainstem.engines.federate.moves import Moves
 from mainstem.engines.federate.wire import Broadcast
-from mainstem.errors import BadData, BrokenRun, MainstemError
+from mainstem.errors import BadData, MainstemError
 from tests.federate.together import document, joined, serving, until
 
 LOGISTIC = {"name": "logistic", "features": 2}
@@ -185,27 +185,6 @@ def test_labels_that_come_at_once_are_each_charged_to_the_model_that_answered(br
     asyncio.run(lived())
 
 
-def test_a_client_comes_back_where_it_was(broker, tmp_path):
-    async def lived():
-        async with serving(broker.url, document(FEDOGD, LOGISTIC, gather=1)) as (hub, _):
-            each = list(rows(60))
-            async with await joined(broker.url, hub, "0", folder=tmp_path / "a") as learner:
-                for x, y in each[:30]:
-                    await learner.learn_one(x, y)
-                before = learner.loss
-            async with await joined(broker.url, hub, "0", folder=tmp_path / "a") as learner:
-                assert (learner.step, learner.loss) == (30, before)
-                with pytest.raises(BrokenRun, match="another process"):
-                    await joined(broker.url, hub, "0", folder=tmp_path / "a")
-                for x, y in each[30:]:
-                    await learner.learn_one(x, y)
-            await until(lambda: hub.table.merged[0] == 60)
-            with pytest.raises(BrokenRun, match="another run or client"):
-                await joined(broker.url, hub, "1", folder=tmp_path / "a")
-
-    asyncio.run(lived())
-
-
 def test_who_is_not_on_the_roster_is_refused(broker):
     async def lived():
         async with serving(broker.url, document(FEDOGD, LOGISTIC)) as (hub, _):
@@ -231,46 +210,6 @@ def test_a_patient_client_skips_nothing(broker):
     assert asyncio.run(lived()) == (0, 100)
 
 
-def test_what_a_kill_costs_is_told(broker, tmp_path, caplog):
-    async def lived():
-        algorithm = {"name": "fedsea", "step": 0.1, "period": 10}
-        async with serving(broker.url, document(algorithm, LOGISTIC, gather=1)) as (hub, _):
-            killed = await joined(broker.url, hub, "0", folder=tmp_path)
-            for x, y in rows(17):
-                await killed.learn_one(x, y)
-            await killed.link.close()
-            killed._keep.close()  # as the end of a process does
-            async with await joined(broker.url, hub, "0", folder=tmp_path) as learner:
-                assert (learner.step, learner.lost) == (10, 7)
-            async with await joined(broker.url, hub, "0", folder=tmp_path) as learner:
-                assert (learner.step, learner.lost) == (10, 7)  # until they are given again
-
-    asyncio.run(lived())
-    assert "learnt from 7 samples after sample 10 and did not keep it" in caplog.text
-
-
-def test_a_client_says_that_the_hub_is_away_and_goes_on(broker, monkeypatch, caplog):
-    monkeypatch.setattr(links, "AWAY", 1.5)
-
-    async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, gather=1)
-        async with serving(broker.url, content) as (hub, _):
-            learner = await joined(broker.url, hub, "0")
-            assert not learner.link.away
-        for x, y in rows(5):
-            learner.predict_one(x)
-            await learner.learn_one(x, y)
-        await until(lambda: "is away" in caplog.text)
-        assert learner.step == 5
-        async with serving(broker.url, content) as (hub, _):
-            await until(lambda: "is back" in caplog.text)
-            await until(lambda: hub.table.merged[0] == 5)
-            await learner.close()
-
-    asyncio.run(lived())
-    assert "client 0: the hub is away: this client goes on alone" in caplog.text
-
-
 def test_a_loop_that_only_learns_leaves_the_network_its_turn(broker):
     async def lived():
         content = document(FEDOGD, LOGISTIC, clients=1, gather=1)
@@ -283,46 +222,6 @@ def test_a_loop_that_only_learns_leaves_the_network_its_turn(broker):
             return learner.link.sent_bytes, hub.table.version, learner.member.standing.version
 
     assert min(asyncio.run(lived())) > 10
-
-
-def test_what_was_said_while_the_hub_was_away_is_all_merged(broker):
-    async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=200)
-        async with serving(broker.url, content) as (hub, _):
-            learner = await joined(broker.url, hub, "0")
-        for x, y in rows(200):
-            await learner.learn_one(x, y)
-        await asyncio.wait(learner._sending, timeout=20)
-        async with serving(broker.url, content) as (hub, _):
-            await until(lambda: hub.table.merged[0] == 200)
-            await learner.close()
-            return hub.table.bytes_up[0] / hub.charter.upload_bytes
-
-    assert asyncio.run(lived()) == 200
-
-
-def test_who_was_away_too_long_is_heard_again(broker):
-    async def lived():
-        content = document(FEDOGD, LOGISTIC, gather=1, pending=2, staleness=3)
-        async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as one,
-            await joined(broker.url, hub, "1") as two,
-        ):
-            each = list(rows(20))
-            for n in range(5):
-                await one.learn_one(*each[n])
-                await until(lambda: hub.table.merged[0] == one.step)
-            two.link._models.value = None  # it still holds the first model
-            await two.learn_one(*each[5])
-            await two.learn_one(*each[6])
-            await until(lambda: hub.table.refused[1]["stale"] == 2)
-            await one.learn_one(*each[7])
-            await until(lambda: two.link.latest is not None)
-            await two.learn_one(*each[8])
-            await until(lambda: hub.table.merged[1] == 3)
-
-    asyncio.run(lived())
 
 
 def test_a_client_in_a_hurry_says_all_that_it_has_room_for(broker):
@@ -367,55 +266,3 @@ def test_uploads_arrive_in_the_order_in_which_they_were_said(broker, monkeypatch
             return hub.table.bytes_up[0] / hub.charter.upload_bytes, hub.table.refused[0]
 
     assert asyncio.run(lived()) == (50, {})
-
-
-def test_a_client_that_comes_back_without_its_folder_counts_on(broker, caplog):
-    async def lived():
-        async with serving(broker.url, document(FEDOGD, LOGISTIC, gather=1)) as (hub, _):
-            for last in (20, 40):
-                async with await joined(broker.url, hub, "0", patient=True) as learner:
-                    for x, y in rows(20):
-                        await learner.learn_one(x, y)
-                    assert learner.step == last
-                await until(lambda: hub.table.merged[0] == last)  # noqa: B023
-                assert hub.status()["clients"]["0"]["state"] == "away"  # it has said that it leaves
-                losses.append(learner.loss)
-            assert np.isclose(hub.table.losses[0], sum(losses))
-            assert not hub.table.refused[0]
-
-    losses = []
-    asyncio.run(lived())
-    assert "merged up to sample 20: it counts on from there" in caplog.text
-
-
-def test_in_lockstep_it_must_bring_its_folder(broker):
-    async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, pace="lockstep")
-        async with serving(broker.url, content) as (hub, _):
-            async with await joined(broker.url, hub, "0") as learner:
-                await learner.learn_one(*next(rows(1)))
-            with pytest.raises(BrokenRun, match="give the folder that it had"):
-                await joined(broker.url, hub, "0")
-
-    asyncio.run(lived())
-
-
-def test_nobody_waits_for_who_is_not_there(broker):
-    async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=3, deadline=10**6)
-        async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as one,
-        ):
-            each = rows(20)
-            await one.learn_one(*next(each))
-            await until(lambda: hub.table.merged.tolist() == [1, 0, 0])  # alone
-            two = await joined(broker.url, hub, "1")
-            await until(lambda: hub.status()["clients"]["1"]["state"] == "present")
-            await one.learn_one(*next(each))
-            await asyncio.sleep(0.5)
-            assert hub.table.version == 1  # the other is there, and waited for
-            await two.close()
-            await until(lambda: hub.table.merged.tolist() == [2, 0, 0])
-
-    asyncio.run(lived())
