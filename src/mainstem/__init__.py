@@ -4,25 +4,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mainstem import algorithms, datasets, measure, parts, problems, rules, streams, theory
+    from mainstem import algorithms, datasets, measure, parts, problems, streams, theory
     from mainstem.advice import advise
-    from mainstem.algorithms.central import central
     from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
-    from mainstem.algorithms.fedogd import fedogd
-    from mainstem.algorithms.fedomd import fedomd
-    from mainstem.algorithms.fedres_erm import fedres_erm
-    from mainstem.algorithms.fedres_sgd import fedres_sgd
+    from mainstem.algorithms.fedomd import fedomd, independent
+    from mainstem.algorithms.fedres_erm import fedres_erm, fictitious_play
+    from mainstem.algorithms.fedres_sgd import central, fedres_sgd
     from mainstem.algorithms.fedsea import fedsea
-    from mainstem.algorithms.fictitious_play import fictitious_play
-    from mainstem.algorithms.independent import independent
-    from mainstem.algorithms.ofedavg import ofedavg
-    from mainstem.algorithms.ofediq import ofediq
+    from mainstem.algorithms.ofediq import fedogd, ofedavg, ofediq
     from mainstem.engines.federate.learner import join, join_async
     from mainstem.engines.simulate import simulate
     from mainstem.errors import MainstemError
     from mainstem.parts.network import network
     from mainstem.run import Run, compare, load
-    from mainstem.theory import plan
+    from mainstem.theory.planner import plan
 
 _HOMES = {
     "MainstemError": "mainstem.errors",
@@ -44,10 +39,10 @@ _HOMES = {
     "network": "mainstem.parts",
     "ofedavg": "mainstem.algorithms",
     "ofediq": "mainstem.algorithms",
-    "plan": "mainstem.theory",
+    "plan": "mainstem.theory.planner",
     "simulate": "mainstem.engines.simulate",
 }
-_MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "rules", "streams", "theory")
+_MODULES = ("algorithms", "datasets", "measure", "parts", "problems", "streams", "theory")
 
 __all__ = [
     "MainstemError",
@@ -75,7 +70,6 @@ __all__ = [
     "parts",
     "plan",
     "problems",
-    "rules",
     "simulate",
     "streams",
     "theory",

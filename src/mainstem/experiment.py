@@ -4,16 +4,16 @@ A table with a `name` is a call of the factory of that name; a table inside it i
 """
 
 import difflib
-import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from mainstem import algorithms, parts, problems, rules, streams
+from mainstem import algorithms, parts, plugins, problems, streams, theory
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadSpec
+from mainstem.value import parameters, takes_anything
 
 TABLES = ("problem", "stream", "algorithm", "simulate")
 SETTINGS = (
@@ -29,7 +29,7 @@ SETTINGS = (
     "devices",
     "plain",
 )
-DEALS = ("by_key", "by_label", "evenly", "in_time")
+DEALS = {name: getattr(streams, name) for name in ("by_key", "by_label", "evenly", "in_time")}
 
 
 class Experiment(NamedTuple):
@@ -124,41 +124,42 @@ def _table(where: str, value: Any) -> Mapping[str, Any]:
 
 def made(where: str, module: ModuleType, table: Any) -> Any:
     """What the factory named in `table` makes of the rest of it."""
+    factories = plugins.factories(module)
     if not isinstance(table, Mapping) or "name" not in table:
-        raise BadSpec(f'{where}: wants a table with a name, such as name = "{module.__all__[0]}"')
-    offered = [n for n in module.__all__ if module is not streams or n not in DEALS]
-    known(where, "name", [table["name"]], offered)
-    return _call(
-        where, getattr(module, table["name"]), {k: v for k, v in table.items() if k != "name"}
-    )
+        first = min(factories, key=str.lower)
+        raise BadSpec(f'{where}: wants a table with a name, such as name = "{first}"')
+    return _call(where, factories, table)
 
 
-def _call(where: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    signature = inspect.signature(factory)
-    known(f"{where} {factory.__name__}", "key", arguments, list(signature.parameters))
-    values = {key: _value(f"{where} {key}", value) for key, value in arguments.items()}
-    for name, parameter in signature.parameters.items():
-        if parameter.default is inspect.Parameter.empty and name not in values:
-            raise BadSpec(f"{where}: {factory.__name__} needs {name}")
+def _call(where: str, factories: Mapping[str, Callable[..., Any]], table: Mapping[str, Any]) -> Any:
+    known(where, "name", [table["name"]], factories)
+    factory, name = factories[table["name"]], table["name"]
+    arguments = {key: given for key, given in table.items() if key != "name"}
+    takes = parameters(factory)
+    if not takes_anything(factory):
+        known(f"{where} {name}", "key", arguments, takes)
+    values = {key: _value(f"{where} {key}", given) for key, given in arguments.items()}
+    for parameter, needed in takes.items():
+        if needed and parameter not in values:
+            raise BadSpec(f"{where}: {name} needs {parameter}")
     return factory(**values)
 
 
 def _value(where: str, value: Any) -> Any:
-    """A table inside a table is a part, a way to deal, or the problem or stream that is wrapped."""
-    if not isinstance(value, Mapping):
-        return value
-    if value.get("name") in DEALS:
-        arguments = {k: v for k, v in value.items() if k != "name"}
-        return _call(where, getattr(streams, value["name"]), arguments)
-    if "name" in value:
-        known(
-            where,
-            "name",
-            [value["name"]],
-            [*parts.__all__, *rules.__all__, *problems.__all__, *streams.__all__],
-        )
-    home = next((m for m in (problems, streams, rules) if value.get("name") in m.__all__), parts)
-    return made(where, home, value)
+    """A table inside a table is a part."""
+    return part(where, value) if isinstance(value, Mapping) else value
+
+
+def part(where: str, table: Mapping[str, Any]) -> Any:
+    """A part, a theorem's step, a way to deal, or the problem or stream that is wrapped."""
+    if "name" not in table:
+        return made(where, parts, table)
+    steps = {name: getattr(theory, name) for name in theory.STEPS}
+    homes = [plugins.factories(module) for module in (parts, problems, streams)]
+    found: dict[str, Any] = {}
+    for home in (*homes[::-1], steps):
+        found |= home
+    return _call(where, found | DEALS, table)
 
 
 def known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from mainstem.engines.simulate import simulate
 from mainstem.errors import BadSpec, FinishedRun
 from mainstem.report import figures
 from mainstem.run import compare, load
+from mainstem.spec import name_of
 from mainstem.theory import plan
 
 Rows = list[dict[str, Any]]
@@ -20,7 +21,7 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
-    names = figures.distinct([each.spec.name for each in asked.algorithms])
+    names = figures.distinct([name_of(each) for each in asked.algorithms])
     runs = []
     for name, algorithm in zip(names, asked.algorithms, strict=True):
         place = folder / name.replace(" ", "-")

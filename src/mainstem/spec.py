@@ -1,107 +1,139 @@
-"""How a value was made: factories record their call, so that a run can be written down and rebuilt."""
+"""Values as tables: how experiment files, run folders and the hub's document write them down."""
 
+import dataclasses
 import functools
 import hashlib
-import inspect
+import importlib
+import types
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
-from mainstem.errors import BadParameter
+from mainstem.value import Value, fingerprint
 
-P = ParamSpec("P")
-V = TypeVar("V")
-
-
-class Spec:
-    """The factory's name, the arguments it was called with, and the module it is from.
-
-    Compared by identity, so that the value that carries it stays hashable.
-    """
-
-    def __init__(self, name: str, arguments: dict[str, Any], module: str = ""):
-        self.name = name
-        self.arguments = arguments
-        self.module = module
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{key}={plain(value)!r}" for key, value in self.arguments.items())
-        return f"{self.name}({inside})"
+LISTED = 4096  # numbers of an array that are written out; of larger ones the fingerprint
+UNNAMED = "code without a name: "
 
 
-UNRECORDED = Spec("custom", {})
-
-
-def recorded(factory: Callable[P, V]) -> Callable[P, V]:
-    """Make `factory` write its own call into the `spec` field of what it returns."""
-    signature = inspect.signature(factory)
-
-    @functools.wraps(factory)
-    def build(*args: P.args, **kwargs: P.kwargs) -> V:
-        try:
-            made: Any = factory(*args, **kwargs)
-        except BadParameter as error:
-            raise _as_called(factory.__name__, signature, error) from None
-        arguments = _flattened(signature, signature.bind(*args, **kwargs))
-        return made._replace(spec=Spec(factory.__name__, arguments, factory.__module__))
-
-    return build
-
-
-def _as_called(name: str, signature: inspect.Signature, error: BadParameter) -> BadParameter:
-    """The refusal in the name of the factory that the user called, if the parameter is its own."""
-    if error.parameter not in signature.parameters:
-        return error
-    _, _, text = str(error).partition(": ")
-    return BadParameter(f"{name}: {text}", error.parameter)
-
-
-def _flattened(signature: inspect.Signature, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The arguments by name, those caught by `**` spread out."""
-    arguments: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            arguments.update(value)
-        else:
-            arguments[name] = value
-    return arguments
-
-
-def plain(value: Any) -> Any:
-    """`value` in what TOML knows: a part becomes a table, a large array its fingerprint.
+def plain(given: Any) -> Any:
+    """`given` in what TOML knows: a value becomes a table, a large array its fingerprint, code its name.
 
     >>> plain((1, 2.5, None))
     [1, 2.5, 'none']
     """
-    spec = getattr(value, "spec", None)
-    if isinstance(spec, Spec):
-        return table(spec)
-    if value is None:
+    if isinstance(given, Value):
+        brief = given.short()
+        return table(given) if isinstance(brief, Value) else plain(brief)
+    if given is None:
         return "none"
-    if isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, list | tuple | set | frozenset | range):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if callable(value):
-        return f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', repr(value))}"
-    if hasattr(value, "__array__"):
-        return _array(np.asarray(value))
-    return str(value)
+    if isinstance(given, bool | int | float | str):
+        return given
+    if isinstance(given, np.generic):
+        return given.item()
+    if isinstance(given, list | tuple | set | frozenset | range):
+        return [plain(item) for item in given]
+    if isinstance(given, dict):
+        return {str(key): plain(item) for key, item in given.items()}
+    if callable(given):
+        return code_name(given)
+    if hasattr(given, "__array__"):
+        array = np.asarray(given)
+        small = array.size <= LISTED and array.dtype != object
+        return array.tolist() if small else fingerprint(array)
+    return str(given)
 
 
-def table(spec: Spec) -> dict[str, Any]:
-    """`spec` as a TOML table: its name, then its arguments."""
-    arguments = {k: plain(v) for k, v in spec.arguments.items() if v is not None}
-    return {"name": spec.name, **arguments}
+def table(made: Value) -> dict[str, Any]:
+    """A value as a TOML table: its name, then its arguments."""
+    name, arguments = made.call()
+    return {"name": name, **{k: plain(it) for k, it in arguments.items() if it is not None}}
 
 
-def _array(array: np.ndarray) -> Any:
-    if array.size <= 4096 and array.dtype != object:
-        return array.tolist()
-    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
-    return f"array {array.dtype} {array.shape} sha256 {digest}"
+def name_of(made: Value) -> str:
+    """What a value is called: for titles and legends."""
+    return made.call()[0]
+
+
+def unnamed(spec: Any) -> str | None:
+    """The first piece of code in a spec that nothing tells from other code, if there is one."""
+    if isinstance(spec, str):
+        return spec.removeprefix(UNNAMED) if spec.startswith(UNNAMED) else None
+    inside = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    return next((found for each in inside if (found := unnamed(each))), None)
+
+
+# --- code -----------------------------------------------------------------------------------------
+
+
+class _Opaque(Exception):
+    """Something that has no content to tell it by."""
+
+
+def code_name(code: Callable[..., Any]) -> str:
+    """module:name for code that can be imported; else a fingerprint of what it does.
+
+    >>> code_name(np.mean)
+    'numpy:mean'
+    """
+    module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", None)
+    if module not in (None, "__main__") and name and _imported(module, name) is code:
+        return f"{module}:{name}"
+    try:
+        digest = hashlib.sha256(repr(_content(code, set())).encode()).hexdigest()[:16]
+    except _Opaque:
+        return f"{UNNAMED}{module}.{name or repr(code)}"
+    return f"code {name} sha256 {digest}"
+
+
+def _imported(module: str, name: str) -> Any:
+    try:
+        found: Any = importlib.import_module(module)
+        for each in name.split("."):
+            found = getattr(found, each)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def _content(given: Any, above: set[int]) -> Any:
+    """All that a piece of code consists of, as nested tuples; raises `_Opaque`."""
+    if isinstance(given, bool | int | float | complex | str | bytes | type(None) | type(...)):
+        return given
+    if id(given) in above:
+        return "itself"
+    above = above | {id(given)}
+    if isinstance(given, tuple | list | set | frozenset | range):
+        items = [_content(item, above) for item in given]
+        return type(given).__name__, sorted(items, key=repr) if isinstance(given, set) else items
+    if isinstance(given, dict):
+        return [(str(key), _content(item, above)) for key, item in given.items()]
+    if isinstance(given, np.ndarray | np.generic) or hasattr(given, "__array__"):
+        return fingerprint(np.asarray(given))
+    if isinstance(given, Value):
+        return repr(given)
+    if isinstance(given, type | types.ModuleType | types.BuiltinFunctionType):
+        return f"{getattr(given, '__module__', '')}.{given.__name__}"
+    if isinstance(given, functools.partial):
+        return [_content(each, above) for each in (given.func, given.args, given.keywords)]
+    if isinstance(given, types.MethodType):
+        return [_content(each, above) for each in (given.__func__, given.__self__)]
+    if isinstance(given, types.CodeType):
+        return given.co_code, given.co_names, _content(given.co_consts, above)
+    if isinstance(given, types.FunctionType):
+        cells = [_cell(each) for each in given.__closure__ or ()]
+        parts = given.__code__, given.__defaults__, given.__kwdefaults__, cells
+        return [_content(each, above) for each in parts]
+    if hasattr(given, "__wrapped__"):
+        return _content(given.__wrapped__, above)
+    if dataclasses.is_dataclass(given):
+        named = [(f.name, getattr(given, f.name, None)) for f in dataclasses.fields(given)]
+        return type(given).__qualname__, _content(dict(named), above)
+    raise _Opaque
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None

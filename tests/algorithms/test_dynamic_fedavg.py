@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import parts, random
-from mainstem.algorithms.dynamic_fedavg import chosen
-from mainstem.base import At
+from mainstem import parts, random, replay
+from mainstem.parts.minibatch import chosen
 from tests.reference.dynamic_fedavg import dynamic_fedavg as reference
 
 T, K, N, RIDGE, STEP = 12, 5, 9, 0.3, 0.4
@@ -24,13 +23,12 @@ def arrived():
     """What each agent holds at each step of the run with seed 0, by (t, k)."""
     steps, agents = np.arange(1, T + 1, dtype=np.int32), np.arange(K, dtype=np.int32)
 
-    def at_step(known, pieces, t):
-        keys = jax.vmap(lambda k: random.fold(random.root(0), random.STREAM, t, k))(agents)
-        return STREAM.samples(known, pieces, At(t, agents, keys))
+    def at_step(sampler, drawn, pieces, t):
+        return replay.arrived(sampler, random.root(0), drawn, pieces, t, agents)
 
     with jax.enable_x64(True):
-        over_steps = jax.jit(jax.vmap(at_step, in_axes=(None, 0, 0)))  # to the last bit
-        held = jax.device_get(over_steps(STREAM.known(0), STREAM.chunk(0, 1, T), steps))
+        over_steps = jax.jit(jax.vmap(at_step, in_axes=(None, None, 0, 0)))  # to the last bit
+        held = jax.device_get(over_steps(*replay.given(STREAM, 0, 1, T, "float64"), steps))
     return {
         (t, k): (np.asarray(held.shown[t - 1, k], np.float64), held.hidden[t - 1, k])
         for t in steps

@@ -72,7 +72,7 @@ DELAYS = {
 @pytest.mark.parametrize("delays", DELAYS)
 def test_sgd_is_algorithms_3_and_4(delays, radius):
     given, (up, down) = world(40, 4), DELAYS[delays]
-    domain = None if radius is None else parts.l2_ball(radius)
+    domain = parts.everything() if radius is None else parts.l2_ball(radius)
     algorithm = ms.fedres_sgd(0.02, own_step=0.05, domain=domain)
     run = simulated(algorithm, given, network=ms.network(up, down))
     links = {"up": up, "down": down}

@@ -15,7 +15,7 @@ T, K, D = 33, 4, 3
 @pytest.mark.parametrize("radius", [None, 0.3])
 def test_fedsea_equals_the_papers_loop(offset, radius):
     world = regression(T, K, D)
-    domain = None if radius is None else parts.l2_ball(radius)
+    domain = parts.everything() if radius is None else parts.l2_ball(radius)
     algorithm = ms.fedsea(
         parts.inverse_time(sigma=0.5, shift=20), period=4, offset=offset, domain=domain
     )

@@ -1,48 +1,80 @@
 """The algorithms under contract: every exported one, and variants that use other parts."""
 
-import functools
-import inspect
-from collections.abc import Callable
+from typing import NamedTuple
+
+import optax
 
 import mainstem as ms
 from mainstem import algorithms, parts
 from mainstem.base import Algorithm
+from mainstem.testing import World
+from mainstem.testing.worlds import in_batches, world_for
+from mainstem.value import parameters
 
 USUAL = {"step": 0.1, "rate": 0.5}  # for parameters without a default
 
 
-def _usual(name: str) -> Algorithm:
+class Case(NamedTuple):
+    """An algorithm, and what it is tried on where that is not the usual world for it."""
+
+    algorithm: Algorithm
+    batches: bool = False
+
+    def world(self, clients: int) -> World:
+        """A problem and a stream of so many clients."""
+        return in_batches(clients) if self.batches else world_for(self.algorithm, clients)
+
+
+def _usual(name: str) -> Case:
     factory = getattr(algorithms, name)
-    needed = [
-        p.name for p in inspect.signature(factory).parameters.values() if p.default is p.empty
-    ]
-    return factory(**{name: USUAL[name] for name in needed})  # type: ignore[no-any-return]
+    needed = [parameter for parameter, wanted in parameters(factory).items() if wanted]
+    return Case(factory(**{name: USUAL[name] for name in needed}))
 
 
-CASES: dict[str, Callable[[], Algorithm]] = {
-    name: functools.partial(_usual, name) for name in algorithms.__all__
-} | {
-    "ofediq quantised": lambda: ms.ofediq(0.1, rate=0.4, period=3, levels=3, blocks=4),
-    "ofediq median": lambda: ms.ofediq(0.1, rate=0.9, collect=parts.median()),
-    "fedomd box": lambda: ms.fedomd(
-        parts.inverse_time(2.0),
-        mirror=parts.euclidean(parts.box(-3, 3)),
-        sync=parts.every(4, offset=2),
-        participation=parts.exactly(2),
+CASES: dict[str, Case] = {name: _usual(name) for name in algorithms.__all__} | {
+    "ofediq quantised": Case(ms.ofediq(0.1, rate=0.4, period=3, levels=3, blocks=4)),
+    "ofediq median": Case(ms.ofediq(0.1, rate=0.9, collect=parts.median())),
+    "fedogd adam": Case(
+        ms.fedogd(0.1, server=parts.optimizer("adam", learning_rate=0.05), codec=parts.half())
     ),
-    "fedomd simplex": lambda: ms.fedomd(0.3, mirror=parts.entropy(), sync=parts.every(5)),
-    "fedomd irregular": lambda: ms.fedomd(
-        parts.adagrad(0.5),
-        sync=parts.after_steps([1, 4, 5, 11, 16]),
-        participation=parts.bernoulli(0.5),
-        codec=parts.half(),
-        collect=parts.trimmed_mean(0.2),
+    "fedogd schedule": Case(
+        ms.fedogd(
+            optax.cosine_decay_schedule(0.3, 30),
+            sync=parts.after_steps([2, 3, 9, 16]),
+            participation=parts.exactly(4),
+            codec=parts.top_k(3),
+            collect=parts.clipped(1.0),
+        )
     ),
-    "fedres_sgd batches": lambda: ms.fedres_sgd(
-        parts.adagrad(0.3), own_step=parts.inverse_sqrt(0.1), period=3
+    "fedomd box": Case(
+        ms.fedomd(
+            parts.inverse_time(2.0),
+            mirror=parts.euclidean(parts.box(-3, 3)),
+            sync=parts.every(4, offset=2),
+            participation=parts.exactly(2),
+        )
     ),
-    "dynamic_fedavg batches": lambda: ms.dynamic_fedavg(
-        0.3, epochs=3, batch=5, participation=parts.exactly(3)
+    "fedomd simplex": Case(ms.fedomd(0.3, mirror=parts.entropy(), sync=parts.every(5))),
+    "fedomd irregular": Case(
+        ms.fedomd(
+            parts.adagrad(0.5),
+            sync=parts.after_steps([1, 4, 5, 11, 16]),
+            participation=parts.bernoulli(0.5),
+            codec=parts.half(),
+            collect=parts.trimmed_mean(0.2),
+        )
     ),
-    "fedsea printed": lambda: ms.fedsea(parts.inverse_sqrt(0.3), period=4, offset=1),
+    "fedres_sgd batches": Case(
+        ms.fedres_sgd(parts.adagrad(0.3), own_step=parts.inverse_sqrt(0.1), period=3)
+    ),
+    "fedres_sgd gradients": Case(
+        ms.fedres_sgd(0.1, message="gradient", codec=parts.quantiser(3), collect=parts.median())
+    ),
+    "dynamic_fedavg batches": Case(
+        ms.dynamic_fedavg(0.3, epochs=3, batch=5, participation=parts.exactly(3)), batches=True
+    ),
+    "dynamic_fedavg periods": Case(
+        ms.dynamic_fedavg(0.1, epochs=2, sync=parts.every(3), codec=parts.half(), incremental=False)
+    ),
+    "fedsea printed": Case(ms.fedsea(parts.inverse_sqrt(0.3), period=4, offset=1)),
 }

@@ -1,5 +1,6 @@
 """A run that dies goes on where it was: killed processes, interrupts, and folders of other runs."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import mainstem as ms
 from mainstem.engines.simulate import engine
+from mainstem.run import folder as folders
 from tests.engines import killed
 
 
@@ -119,3 +121,94 @@ def test_a_missing_part_of_the_trace_is_noticed_before_the_run_goes_on(tmp_path)
     (tmp_path / "run" / "trace" / "000001.parquet").unlink()
     with pytest.raises(ms.MainstemError, match="part 1 of the trace is missing"):
         killed.run(tmp_path / "run")
+
+
+SMALL = {"steps": 60, "checkpoint": 0.0, "chunk": 20, "measure": ()}
+
+
+def _small(folder, algorithm=None, problem=None):
+    problem = problem or ms.problems.softmax(64, 10)
+    stream = ms.streams.digits(clients=10)
+    return ms.simulate(algorithm or ms.fedogd(0.1), problem, stream, folder=folder, **SMALL)
+
+
+@pytest.mark.parametrize("place", ["_join", "arrays"])
+def test_a_run_that_dies_while_it_is_being_finished_can_be_finished(tmp_path, monkeypatch, place):
+    """Killed, or out of disk, after the last checkpoint and before the end."""
+    whole = _small(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        real = getattr(folders, place)
+
+        def full(*given):
+            if place == "_join" or "server" in given[0]:
+                raise OSError(28, "No space left on device")
+            return real(*given)
+
+        patch.setattr(folders, place, full)
+        with pytest.raises(OSError, match="No space left"):
+            _small(tmp_path / "run")
+    resumed = _small(tmp_path / "run")
+    assert np.array_equal(resumed.loss, whole.loss)
+    assert np.array_equal(ms.load(tmp_path / "run").loss, whole.loss)
+
+
+def _linear(scale):
+    """Problems whose code differs in what it captures, or in what it does."""
+
+    def loss(score, y):
+        return scale * (score - y) ** 2
+
+    return ms.problems.custom(
+        lambda key: {"w": np.zeros(64, np.float32)}, lambda params, x: x @ params["w"], loss
+    )
+
+
+def test_another_lambda_is_another_experiment(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "_join", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            _small(tmp_path / "run", problem=_linear(0.5))
+    with pytest.raises(ms.MainstemError, match="holds another experiment"):
+        _small(tmp_path / "run", problem=_linear(0.25))
+    assert _small(tmp_path / "run", problem=_linear(0.5)).summary.steps == 60
+
+
+def _killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_code_that_nothing_can_tell_from_other_code_is_refused_for_a_folder(tmp_path):
+    opaque = object()
+    problem = ms.problems.custom(
+        lambda key: {"w": np.zeros(64, np.float32)},
+        lambda params, x: x @ params["w"] + 0 * id(opaque),
+        lambda score, y: (score - y) ** 2,
+    )
+    with pytest.raises(ms.MainstemError, match="has no name to tell it by"):
+        _small(tmp_path / "run", problem=problem)
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_a_run_was_begun_is_not_forgotten_when_it_is_resumed(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "_join", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            _small(tmp_path / "run")
+    begun = json.loads((tmp_path / "run" / "environment.json").read_text())
+    elsewhere = begun | {"python": "3.99"}
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "environment", lambda: elsewhere)
+        _small(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "environment.json").read_text()) == begun | {
+        "resumed": [elsewhere]
+    }
+
+
+def test_a_folder_that_another_process_holds_is_not_touched(tmp_path):
+    """It is locked before anything is written to it."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with folders.lock(folder):
+        with pytest.raises(ms.MainstemError, match="another process is running it"):
+            _small(folder)
+        assert [path.name for path in folder.iterdir()] == ["lock"]

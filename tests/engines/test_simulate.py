@@ -14,6 +14,7 @@ from mainstem.engines.simulate.chunks import even
 
 PROBLEM = ms.problems.softmax(64, 10)
 STREAM = ms.streams.digits(clients=10)
+LINE = ms.streams.arrays(np.ones((9, 1)), -np.ones(9), clients=3)
 
 
 def _refused(match, algorithm=None, problem=PROBLEM, stream=STREAM, **settings):
@@ -55,7 +56,18 @@ def test_what_does_not_fit_is_refused_in_one_line():
         problem=target,
         stream=ms.streams.alternating(4),
     )
+    half = ms.problems.linear(1, domain=parts.box(0, np.inf))
+    _refused(r"the problem is on the box \[0, inf\]", box, problem=half, stream=LINE)
     _refused("algorithm must be an algorithm such as", "fedogd")
+
+
+def test_a_half_open_domain_is_one():
+    """Its best model is sought in it, and it is no match for another one."""
+    box = parts.box(0, np.inf)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.linear(1, domain=box), LINE, steps=5)
+    assert run.domain == box
+    assert run.regret().statement.startswith("best in the box [0, inf]")
+    assert run.regret().params.min() >= 0
 
 
 def test_debug_names_the_step_and_the_client():
@@ -101,7 +113,7 @@ def test_a_cohort_never_drops_a_participant():
     heard = np.zeros((9, 10), bool)
     heard[4, :7] = True
     heard[7, 3] = True
-    algorithm = ms.ofediq(0.1)._replace(participation=parts.given(heard))
+    algorithm = ms.fedogd(0.1, participation=parts.given(heard))
     settings = {"steps": 9, "dtype": "float64"}
     fast = ms.simulate(algorithm, PROBLEM, STREAM, **settings)
     plain = ms.simulate(algorithm, PROBLEM, STREAM, plain=True, **settings)
@@ -129,7 +141,7 @@ for algorithm, problem, stream, more in cases:
     ]
     for name in runs[0].columns:
         one, four = (run.trace[name] for run in runs)
-        assert np.allclose(one, four, rtol=0, atol=1e-10), (algorithm.spec, name)
+        assert np.allclose(one, four, rtol=0, atol=1e-10), (algorithm, name)
 try:
     ms.simulate(cases[0][0], ms.problems.softmax(64, 10), ms.streams.digits(clients=21), steps=2, devices=4)
 except ms.MainstemError as error:
@@ -164,7 +176,11 @@ def test_the_factory_that_was_called_is_the_one_that_is_named():
         (lambda: ms.fedogd(-1), "fedogd: step must be above 0, got -1"),
         (lambda: ms.ofedavg(0.1, rate=2), "ofedavg: rate must lie in"),
         (lambda: ms.ofediq(0.1, rate=2), "ofediq: rate must lie in"),
-        (lambda: ms.ofediq(0.1, blocks=-3), "ofediq: blocks must be an integer of at least 1"),
+        (
+            lambda: ms.ofediq(0.1, levels=3, blocks=-3),
+            "ofediq: blocks must be an integer of at least 1, got -3",
+        ),
+        (lambda: ms.ofediq(0.1, blocks=3), "ofediq: blocks must be left out where levels is"),
         (lambda: ms.fedsea(0), "fedsea: step must be above 0"),
         (lambda: ms.fedomd(0.1, sync=parts.constant(1)), "fedomd: sync must be a sync such as"),
         (lambda: ms.fedomd(0.1, mirror=parts.box(0, 1)), "fedomd: mirror must be a mirror"),

@@ -24,7 +24,7 @@ def sample(k: int, t: int, features: int) -> Sample:
 
 async def live(learner: AsyncLearner, k: int, rounds: int, pause: float) -> None:
     """Learn, until so many merges are in."""
-    (features,) = learner.charter.source.features
+    (features,) = learner.charter.source.shape
     while learner.link.latest is None or learner.link.latest.version < rounds:
         await learner.step_with(sample(k, learner.step + 1, features))
         await asyncio.sleep(pause)

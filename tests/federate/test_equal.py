@@ -8,8 +8,7 @@ import pytest
 
 import mainstem as ms
 from mainstem.spec import plain
-from tests.contract.cases import CASES
-from tests.contract.worlds import world_for
+from tests.contract.cases import CASES, Case
 from tests.federate.together import joined, serving
 from tests.federate.worlds import SPEAKING, samples
 
@@ -41,8 +40,8 @@ def vector(model):
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(model)])
 
 
-def compare(url, algorithm, dtype, tolerance):
-    world = world_for(algorithm, CLIENTS)
+def compare(url, case, dtype, tolerance):
+    algorithm, world = case.algorithm, case.world(CLIENTS)
     model, loss = asyncio.run(lived(url, algorithm, world, dtype))
     run = ms.simulate(
         algorithm, world.problem, world.stream, steps=STEPS, seed=SEED, dtype=dtype, measure=()
@@ -60,15 +59,15 @@ def url(tmp_path_factory):
     server.stop()
 
 
-QUICK = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")
+QUICK = ("fedogd", "fedogd adam", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")
 
 
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SPEAKING]
 )
 def test_lockstep_equals_the_simulation(name, url):
-    compare(url, CASES[name](), "float64", 1e-9)
+    compare(url, CASES[name], "float64", 1e-9)
 
 
 def test_in_single_precision_too(url):
-    compare(url, ms.fedomd(0.1, sync=ms.parts.every(3)), "float32", 1e-4)
+    compare(url, Case(ms.fedomd(0.1, sync=ms.parts.every(3))), "float32", 1e-4)

@@ -4,7 +4,6 @@ import pytest
 
 from mainstem.spec import plain
 from tests.contract.cases import CASES
-from tests.contract.worlds import world_for
 from tests.federate.worlds import SPEAKING
 
 pytestmark = pytest.mark.slow  # real processes
@@ -42,7 +41,7 @@ def test_five_processes_equal_the_simulation(site):
     assert lived(site(experiment(QUANTISED))) < 1e-9
 
 
-PLAIN = [name for name in SPEAKING if CASES[name]().codec.spec.name == "plain"]
+PLAIN = [name for name in SPEAKING if CASES[name].algorithm.codec.linear]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +52,6 @@ PLAIN = [name for name in SPEAKING if CASES[name]().codec.spec.name == "plain"]
     ],
 )
 def test_so_they_do_for_every_algorithm_under_contract(name, dtype, tolerance, site):
-    algorithm = CASES[name]()
-    world = {"problem": plain(world_for(algorithm, CLIENTS).problem), "case": name}
-    assert lived(site(experiment(plain(algorithm), world, dtype=dtype))) < tolerance
+    case = CASES[name]
+    world = {"problem": plain(case.world(CLIENTS).problem), "case": name}
+    assert lived(site(experiment(plain(case.algorithm), world, dtype=dtype))) < tolerance

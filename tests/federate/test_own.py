@@ -8,37 +8,44 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.base import Pair, Sample
+from mainstem.base import Domain, Pair, Problem, Sample
 from mainstem.errors import BadSpec
+from mainstem.value import integer, part, value
 from tests.federate.together import document, joined, serving, until
 
 PERSONAL = {"name": "personal", "shared": 3, "own": 2}
 FEDRES = {"name": "fedres_sgd", "step": 0.05}
 
 
-def with_network(hidden=4):
+def network(params, x):
+    return params["out"] @ jnp.tanh(params["in"] @ x)
+
+
+@value
+class with_network(Problem):
     """A shared linear part, and an own part that is a small network."""
-    plain = ms.problems.personal(shared=3, own=2)
 
-    def own(params, x):
-        return params["out"] @ jnp.tanh(params["in"] @ x)
+    hidden: int = integer(default=4, least=1)
+    domain: Domain = part(Domain, "box(-1, 1)", default=ms.parts.everything())
 
-    def predicted(params, shown):
-        return params.shared @ shown[0] + own(params.own, shown[1])
+    convex = True
 
-    def init(key):
-        weights = jax.random.normal(key, (hidden, 2), jnp.result_type(float))
-        return Pair(jnp.zeros(3), {"in": weights, "out": jnp.zeros(hidden)})
+    def init(self, key):
+        weights = jax.random.normal(key, (self.hidden, 2), jnp.result_type(float))
+        return Pair(jnp.zeros(3), {"in": weights, "out": jnp.zeros(self.hidden)})
 
-    return plain._replace(
-        init=init,
-        decide=lambda params, shown, at: predicted(params, shown),
-        loss=lambda params, seen: (predicted(params, seen.shown) - seen.hidden) ** 2,
-        form=None,
-        together=None,
-        linear=None,
-        residual=plain.residual._replace(own=own),
-    )
+    def decide(self, params, shown, at):
+        return params.shared @ shown[0] + network(params.own, shown[1])
+
+    def reveal(self, decision, sample):
+        return sample
+
+    def loss(self, params, seen):
+        return (self.decide(params, seen.shown, None) - seen.hidden) ** 2
+
+    @property
+    def residual(self):
+        return ms.problems.personal(shared=3, own=2).residual._replace(own=network)
 
 
 def given(n, own=2):

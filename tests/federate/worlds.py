@@ -10,15 +10,18 @@ import numpy as np
 from mainstem import experiment, random, streams
 from mainstem.base import At, Sample, Stream, cast
 from tests.contract.cases import CASES
-from tests.contract.worlds import world_for
 
-SPEAKING = [name for name, build in CASES.items() if build().sync.after(np.arange(1, 200)).any()]
+SPEAKING = [  # those that talk, and whose code has a name to be talked about
+    name
+    for name, case in CASES.items()
+    if case.algorithm.sync.after(np.arange(1, 200)).any() and name != "fedogd schedule"
+]
 
 
 def stream_of(content: dict[str, Any]) -> Stream:
     """The stream of an experiment file, or that of an algorithm under contract, by its `case`."""
     if "case" in content:
-        return world_for(CASES[content["case"]](), content["federate"]["clients"]).stream
+        return CASES[content["case"]].world(content["federate"]["clients"]).stream
     return experiment.made("stream", streams, content["stream"])
 
 
@@ -29,17 +32,17 @@ def samples(
     key = random.root(seed)
 
     @jax.jit
-    def one(known, pieces, t):
+    def one(sampler, drawn, pieces, t):
         keys = random.fold(key, random.STREAM, t, jnp.int32(k))[None]
         ks = jnp.full(1, k, jnp.int32)
-        found = stream.samples(known, pieces, At(t, ks, keys))
+        found = sampler.samples(pieces, At(t, ks, keys), drawn)
         return jax.tree.map(lambda x: x[0], found)
 
     precise = dtype == "float64"
     with jax.enable_x64(precise):
-        known = cast(stream.known(seed), dtype)
+        known = cast((stream.device, stream.drawn(seed)), dtype)
     for t in range(first, last + 1):
         with jax.enable_x64(precise):  # not across the yield: it is a setting of the whole thread
             pieces = jax.tree.map(lambda x: x[0, k : k + 1], stream.chunk(seed, t, t))
-            sample = jax.device_get(one(known, cast(pieces, dtype), np.int32(t)))
+            sample = jax.device_get(one(*known, cast(pieces, dtype), np.int32(t)))
         yield sample

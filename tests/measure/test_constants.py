@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from mainstem.base import Sample, flat
+from mainstem.base import Flat, Sample
 from mainstem.errors import BadData, BadParameter
 from mainstem.measure import (
     Prefix,
@@ -34,7 +34,8 @@ from mainstem.problems import (
     quadratic,
     softmax,
 )
-from mainstem.streams import arrays, by_key, sea_quadratic, sea_ridge
+from mainstem.spec import name_of
+from mainstem.streams import arrays, by_key, sea_quadratic, sea_ridge, split
 from tests.algorithms.table import losses, regression
 from tests.measure.test_geometry import DOMAINS, corners, points
 from tests.streams.replayed import replayed
@@ -91,13 +92,13 @@ def ridge_slopes(at):
 
 def quadratic_worst(domain):
     """A point at which the steepest loss is steepest."""
-    if domain.spec.name == "l2_ball":
+    if name_of(domain) == "l2_ball":
         return -1.7 * TARGETS / np.linalg.norm(TARGETS, axis=1, keepdims=True)
     return corners(domain)
 
 
 def ridge_worst(domain):
-    if domain.spec.name == "l2_ball":  # along x, where the error adds to that of zero
+    if name_of(domain) == "l2_ball":  # along x, where the error adds to that of zero
         return -1.7 * (np.sign(Y) / np.sqrt(SQUARES))[:, None] * X
     return corners(domain)
 
@@ -273,13 +274,8 @@ def test_an_intercept_counts_as_a_feature_and_a_personal_loss_twice():
     exactly(lipschitz(with_intercept), steepest.max())
     spectrum = np.linalg.eigvalsh(wide.T @ wide / len(X) + RIDGE * np.eye(D + 1))
     exactly(mean_smoothness(with_intercept), spectrum[-1])
-    rows = Sample((X[:, :2], X[:, 2:]), Y)
-    split = stream("ridge")._replace(
-        resident=rows,
-        rows=lambda: rows,
-        sample=lambda rows, n, at: jax.tree.map(lambda x: x[n], rows),
-    )
-    prefix = Prefix(personal(2, 1), split, T, domain=l2_ball(2))  # (prediction - y)^2, not halved
+    rows = split(stream("ridge"), shared=[0, 1], own=[2])
+    prefix = Prefix(personal(2, 1), rows, T, domain=l2_ball(2))  # (prediction - y)^2, not halved
     exactly(smoothness(prefix), 2 * SQUARES.max())
     exactly(lipschitz(prefix), 2 * np.max(2 * SQUARES + np.abs(Y) * np.sqrt(SQUARES)))
     exactly(curvature(prefix), 0)
@@ -332,7 +328,7 @@ def test_constants_of_a_network_are_what_was_seen_at_least():
     assert float(steep) == pytest.approx(row_gradients(prefix, start).max(), rel=1e-12)
     assert row_gradients(prefix, worse).max() > float(steep)
     with jax.enable_x64(True):
-        bends = jax.jit(jax.vmap(jax.hessian(flat(prefix.problem).loss), in_axes=(None, 0)))
+        bends = jax.jit(jax.vmap(jax.hessian(Flat(prefix.problem).loss), in_axes=(None, 0)))
         here, there = (np.asarray(bends(at, Sample(X, Y))) for at in (start, worse))
     largest = np.abs(np.linalg.eigvalsh(here)).max()
     assert 0.95 * largest <= float(bent) <= largest * (1 + 1e-9)

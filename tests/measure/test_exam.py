@@ -58,7 +58,7 @@ def test_deviation_is_measured_before_each_step_and_told_in_decibels():
         over_steps = jax.jit(jax.vmap(stream.minimiser, in_axes=(None, 0, 0)))
         for seed in (0, 1):
             pieces = stream.chunk(seed, 1, 9)[:, 0]
-            best = np.asarray(over_steps(stream.known(seed), pieces, np.arange(1, 10)))
+            best = np.asarray(over_steps(stream.drawn(seed), pieces, np.arange(1, 10)))
             squares.append(np.sum(best**2, axis=1))
     np.testing.assert_allclose(run.column("deviation"), squares, rtol=1e-9)
     np.testing.assert_allclose(run.msd, 10 * np.log10(np.mean(squares, axis=0)), rtol=1e-9)

@@ -13,6 +13,7 @@ from mainstem.base import constant
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import Question
 from mainstem.measure.personal import Sums, _eliminated, best_pair
+from mainstem.spec import name_of
 
 TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
@@ -142,11 +143,11 @@ def test_without_an_own_part_the_best_pair_is_the_best_model(problem):
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     rows = streams.arrays(x, y, clients=4)
-    if problem.spec.name == "quadratic":
+    if name_of(problem) == "quadratic":
         rows = streams.generated(lambda key, t, k: ((), constant(x)[4 * (t - 1) + k]), clients=4)
     question = Question(problem, rows, parts.everything(), 0, "float64", 10.0, np.zeros(3))
     found = best_pair(question, [10], None)
-    if problem.spec.name == "quadratic":
+    if name_of(problem) == "quadratic":
         least = np.sum((x - x.mean(axis=0)) ** 2) / 2 / 4  # a mean over four clients
         np.testing.assert_allclose(found.params, x.mean(axis=0), atol=1e-12)
     else:

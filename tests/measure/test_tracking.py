@@ -90,7 +90,7 @@ def test_drift_is_the_minimisers_own():
     """The mean squared move over the steps looked at: here all of them."""
     with jax.enable_x64(True):
         over_steps = jax.jit(jax.vmap(WORLD.minimiser, in_axes=(None, 0, 0)))
-        best = over_steps(WORLD.known(0), WORLD.chunk(0, 2, 401)[:, 0], np.arange(2, 402))
+        best = over_steps(WORLD.drawn(0), WORLD.chunk(0, 2, 401)[:, 0], np.arange(2, 402))
         moved = np.diff(np.asarray(best), axis=0)
     assert measured().drift == pytest.approx(np.mean(np.sum(moved**2, axis=1)), rel=1e-6)
     assert 0 < measured().drift < 2 * DRIFT

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mainstem import parts
+from mainstem.errors import BadParameter
 
 D = 5
 UNIT = np.eye(D)
@@ -93,7 +94,9 @@ def test_projection_leaves_the_domain_alone_and_is_done_once(name):
 def test_everything_is_unbounded():
     x = np.array([1e30, -5.0])
     assert parts.everything().project(x) is x
-    assert parts.everything().support is None
+    assert not parts.everything().bounded
+    with pytest.raises(BadParameter, match="everything: is not bounded"):
+        parts.everything().support(x)
 
 
 @modest
@@ -119,8 +122,8 @@ def test_support_neither_overflows_nor_vanishes_near_p_one(size):
 
 
 def test_names_say_which_set():
-    assert parts.box(-3, 3).name == "box [-3, 3]"
-    assert parts.l2_ball(1.5).name == "l2 ball of radius 1.5"
-    assert parts.l1_ball(2).name == "l1 ball of radius 2"
-    assert parts.p_ball(1.5, 2).name == "1.5-norm ball of radius 2"
+    assert parts.box(-3, 3).title == "box [-3, 3]"
+    assert parts.l2_ball(1.5).title == "l2 ball of radius 1.5"
+    assert parts.l1_ball(2).title == "l1 ball of radius 2"
+    assert parts.p_ball(1.5, 2).title == "1.5-norm ball of radius 2"
     assert parts.box(-3, 3).bounds == (-3, 3)

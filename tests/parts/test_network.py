@@ -5,11 +5,10 @@ import pytest
 
 from mainstem.errors import BadParameter
 from mainstem.parts import network
-from mainstem.parts.network import fitted
 
 
 def test_one_delay_is_everybodys():
-    wires = fitted(network(up=3, down=[0, 1, 2]), clients=3, steps=10)
+    wires = network(up=3, down=[0, 1, 2]).fitted(clients=3, steps=10)
     np.testing.assert_array_equal(wires.up, [3, 3, 3])
     np.testing.assert_array_equal(wires.down, [0, 1, 2])
 
@@ -31,7 +30,7 @@ def test_what_is_no_delay_is_refused_by_name(name, value):
 @pytest.mark.parametrize("name", ["up", "down"])
 def test_delays_for_other_clients_or_longer_than_the_run_are_refused(name):
     with pytest.raises(BadParameter, match=f"network: {name} must have one entry for each of 3"):
-        fitted(network(**{name: [1, 2]}), clients=3, steps=10)
+        network(**{name: [1, 2]}).fitted(clients=3, steps=10)
     with pytest.raises(BadParameter, match=f"network: {name} must be shorter than the run of 10"):
-        fitted(network(**{name: 10}), clients=3, steps=10)
-    fitted(network(**{name: 9}), clients=3, steps=10)
+        network(**{name: 10}).fitted(clients=3, steps=10)
+    network(**{name: 9}).fitted(clients=3, steps=10)

@@ -11,7 +11,8 @@ from mainstem.parts import recall
 
 MINE, THEIRS, PARTNERS, ROOM, COUNT = 3, 2, 4, 8, 10
 TOLD = MINE + THEIRS + 1  # my features, my partner's, the label
-MEMORIES = {"sums": recall.sums(2.5), "samples": recall.samples(2.5, ROOM)}
+SHAPES = recall.Shapes(MINE, THEIRS, TOLD)
+MEMORIES = {"sums": recall.Sums(2.5), "samples": recall.Samples(2.5, ROOM)}
 
 
 def loss(mine, partner, told):
@@ -38,7 +39,7 @@ def compiled(name):
 
 def remembered(name, *batches):
     """The memory after these batches of (told, who, real)."""
-    memory = MEMORIES[name].empty(MINE, THEIRS, TOLD, PARTNERS, jnp.float64)
+    memory = MEMORIES[name].empty(SHAPES, PARTNERS, jnp.float64)
     for told, who, real in batches:
         padded = (  # always of one size, so that it is compiled once
             np.concatenate([told, np.full((COUNT - len(told), TOLD), np.nan)]),

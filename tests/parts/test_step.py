@@ -45,8 +45,8 @@ def test_adagrad_is_scale_over_the_root_of_the_summed_squares():
 
 def test_a_number_is_a_constant_step_and_a_step_is_itself():
     rule = inverse_sqrt(1.0)
-    assert as_step("owner", rule) is rule
-    assert as_step("owner", 0.25).rate((), None, 7)[0] == 0.25
+    assert as_step("owner", "step", rule) is rule
+    assert as_step("owner", "step", 0.25).rate((), None, 7)[0] == 0.25
     for wrong in (0, -1, "fast", None, float("nan")):
         with pytest.raises(BadParameter, match="owner: step must be"):
-            as_step("owner", wrong)
+            as_step("owner", "step", wrong)

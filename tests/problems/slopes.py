@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from mainstem import random
-from mainstem.base import At, Sample, flat
+from mainstem.base import At, Flat, Sample
 
 AT = At(1, 0, random.root(0))
 
@@ -12,7 +12,7 @@ AT = At(1, 0, random.root(0))
 def check_gradient(problem, sample, coordinates=None, spread=0.3):
     """The gradient of the loss at a random model against (loss(w + e) - loss(w - e)) / 2e."""
     with jax.enable_x64(True):
-        vectors = flat(problem)
+        vectors = Flat(problem)
         both = jax.jit(jax.value_and_grad(vectors.loss))
         w = spread * np.random.default_rng(0).normal(size=problem.size)
         gradient = np.asarray(both(w, sample)[1])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mainstem import random
-from mainstem.base import At, Sample, flat
+from mainstem.base import At, Flat, Sample
 from mainstem.errors import BadData, BadParameter
 from mainstem.problems import bandit, logistic, personal, replay
 from mainstem.problems.bandit import Decision, Logged, Rewards
@@ -30,7 +30,7 @@ def decided(problem, shown, count, t=3):
 
     def one(n):
         key = random.fold(random.root(0), random.DECIDE, n)
-        return flat(problem).decide(W.astype(np.float32), shown, At(t, 0, key))
+        return Flat(problem).decide(W.astype(np.float32), shown, At(t, 0, key))
 
     return jax.device_get(jax.jit(jax.vmap(one))(np.arange(count)))
 
@@ -58,7 +58,7 @@ def test_a_period_explores_on_every_so_manyth_step_and_then_evenly():
 
     def one(t):
         key = random.fold(random.root(0), random.DECIDE, t)
-        return flat(problem).decide(W.astype(np.float32), shown, At(t, 0, key))
+        return Flat(problem).decide(W.astype(np.float32), shown, At(t, 0, key))
 
     steps = np.arange(1, 9001, dtype=np.int32)
     made = jax.device_get(jax.jit(jax.vmap(one))(steps))
@@ -77,7 +77,7 @@ def chose(action, shown, explored=True):
 @pytest.mark.parametrize("explored", [True, False])
 def test_the_reward_of_the_action_alone_is_revealed_and_only_exploring_teaches(explored):
     shown, reward = contexts(2), np.array([0.1, 0.9, 0.4, 0.3])
-    problem, vectors = bandit(OF, A, epsilon=0.5), flat(bandit(OF, A, epsilon=0.5))
+    problem, vectors = bandit(OF, A, epsilon=0.5), Flat(bandit(OF, A, epsilon=0.5))
     sample = Sample(shown, Rewards(reward, reward + 0.05))
     with jax.enable_x64(True):
         decision = jax.tree.map(jax.numpy.asarray, chose(2, shown, explored))
@@ -106,7 +106,7 @@ def test_ips_and_dr_are_unbiased(epsilon):
     shown, mean = contexts(3, 6), rng.uniform(size=(6, A))
     odds = rng.dirichlet(np.ones(A), size=6)
     problem = replay(OF, A, epsilon=epsilon)
-    vectors = flat(problem)
+    vectors = Flat(problem)
 
     def row(shown, action, reward, propensity):
         sample = Sample(shown, Logged(action, reward, propensity))
@@ -141,7 +141,7 @@ def test_averages_over_a_drawn_log_come_near_the_policys_worth():
     problem = replay(OF, A, epsilon=0.4)
 
     def row(action, reward, propensity):
-        decision = flat(problem).decide(W, shown, At(1, 0, random.root(0)))
+        decision = Flat(problem).decide(W, shown, At(1, 0, random.root(0)))
         return problem.metrics(decision, Sample(shown, Logged(action, reward, propensity)))
 
     with jax.enable_x64(True):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mainstem.base import Batch, Sample, flat
+from mainstem.base import Batch, Flat, Sample
 from mainstem.errors import BadData, BadParameter
 from mainstem.problems import bandit, batched, linear, logistic
 from mainstem.problems.bandit import Rewards
@@ -20,7 +20,7 @@ RIDGE = 0.3
 @functools.cache
 def faced():
     """A batched logistic problem, compiled: (params, sample) -> what came of it, and the slope."""
-    problem = flat(batched(logistic(3, ridge=RIDGE, intercept=False)))
+    problem = Flat(batched(logistic(3, ridge=RIDGE, intercept=False)))
 
     @jax.jit
     def run(w, sample):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mainstem import random
-from mainstem.base import SEVERAL, At, Sample, flat
+from mainstem.base import SEVERAL, At, Flat, Sample
 from mainstem.problems import cnn
 from tests.problems.slopes import check_gradient
 
@@ -33,7 +33,7 @@ def xlas_scores(params, pictures):
 @pytest.fixture(scope="module")
 def params():
     with jax.enable_x64(True):
-        vectors = flat(cnn(SIDE, 3))
+        vectors = Flat(cnn(SIDE, 3))
         shift = 0.1 * np.random.default_rng(1).normal(size=cnn(SIDE, 3).size)  # biases too
         return jax.device_get(vectors.unravel(jax.jit(vectors.init)(random.root(1)) + shift))
 
@@ -66,8 +66,8 @@ def test_together_is_one_by_one(params):
     problem, many = cnn(SIDE, 3), images(6)
     at = At(np.int32(1), np.arange(6), np.zeros((6, 2), np.uint32))
     with jax.enable_x64(True):
-        vectors = flat(problem)
-        alone = jax.vmap(flat(problem).face, in_axes=(None, 0, SEVERAL))
+        vectors = Flat(problem)
+        alone = jax.vmap(Flat(problem).face, in_axes=(None, 0, SEVERAL))
         w = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
         ours, theirs = jax.jit(vectors.together)(w, many, at), jax.jit(alone)(w, many, at)
     np.testing.assert_array_equal(ours.seen.shown, many.shown)

@@ -41,5 +41,5 @@ def test_size_curvature_and_domain():
     assert linear(5, intercept=False).size == 5
     assert linear(5, ridge=0.3).curvature == 0.3
     assert linear(5).convex
-    assert linear(5).domain.name == "everything"
-    assert linear(5, domain=parts.l2_ball(2)).domain.name == "l2 ball of radius 2"
+    assert linear(5).domain.title == "everything"
+    assert linear(5, domain=parts.l2_ball(2)).domain.title == "l2 ball of radius 2"

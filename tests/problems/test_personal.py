@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mainstem.base import Pair, Sample, flat
+from mainstem.base import Flat, Pair, Sample
 from mainstem.errors import BadData, BadParameter
 from mainstem.problems import personal
 from tests.problems.slopes import AT, check_gradient
@@ -72,7 +72,7 @@ def test_gradient(kind):
     sample, pair = draw(problem, np.int32(1) if "classes" in KINDS[kind] else None)
     check_gradient(problem, sample)
     with jax.enable_x64(True):
-        vectors = flat(problem)
+        vectors = Flat(problem)
         one, two = vectors.gradient(np.concatenate(pair), sample), vectors.gradient(pair, sample)
     assert isinstance(two, Pair)  # the same for a vector as for its parts
     np.testing.assert_array_equal(one, np.concatenate(two))
@@ -103,7 +103,7 @@ def test_a_feature_that_is_zero_does_not_matter():
     changed = pair._replace(own=pair.own + np.array([0.0, 7.0]))
     with jax.enable_x64(True):
         assert problem.loss(pair, padded) == problem.loss(changed, padded)
-        assert np.asarray(flat(problem).gradient(pair, padded).own)[1] == 0
+        assert np.asarray(Flat(problem).gradient(pair, padded).own)[1] == 0
 
 
 def test_size_and_start():

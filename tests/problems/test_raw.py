@@ -45,9 +45,9 @@ def test_the_decision_is_the_model_and_the_loss_is_revealed():
 
 
 def test_domains():
-    assert quadratic(4).domain.name == "everything"
-    assert quadratic(4, low=-3, high=3).domain.name == "box [-3, 3]"
-    assert experts(4).domain.name == "simplex"
+    assert quadratic(4).domain.title == "everything"
+    assert quadratic(4, low=-3, high=3).domain.title == "box [-3, 3]"
+    assert experts(4).domain.title == "simplex"
     np.testing.assert_array_equal(quadratic(2, low=1, high=3).init(random.root(0)), [1, 1])
 
 

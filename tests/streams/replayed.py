@@ -11,11 +11,11 @@ def replayed(stream, steps, seed=0):
     """The samples of the first steps, leaves [steps, clients, ...], in float64."""
     t, ks = np.arange(1, steps + 1, dtype=np.int32), np.arange(stream.clients, dtype=np.int32)
 
-    def at_step(known, pieces, t):
+    def at_step(device, drawn, pieces, t):
         keys = jax.vmap(lambda k: random.fold(random.root(seed), random.STREAM, t, k))(ks)
-        return stream.samples(known, pieces, At(t, ks, keys))
+        return device.samples(pieces, At(t, ks, keys), drawn)
 
     with jax.enable_x64(True):
-        over_steps = jax.jit(jax.vmap(at_step, in_axes=(None, 0, 0)))
-        pieces = cast(stream.chunk(seed, 1, steps), "float64")
-        return jax.device_get(over_steps(cast(stream.known(seed), "float64"), pieces, t))
+        over_steps = jax.jit(jax.vmap(at_step, in_axes=(None, None, 0, 0)))
+        sent = stream.device, stream.drawn(seed), stream.chunk(seed, 1, steps)
+        return jax.device_get(over_steps(*cast(sent, "float64"), t))

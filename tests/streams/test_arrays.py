@@ -16,7 +16,7 @@ AT = At(1, 0, random.root(0))
 def test_a_piece_is_the_index_of_its_row():
     stream = arrays(X, Y, clients=4)
     for row in stream.chunk(0, 1, 2).ravel():
-        sample = stream.sample(stream.resident, row, AT)
+        sample = stream.sample(row, AT, stream.drawn(0))
         np.testing.assert_array_equal(sample.shown, X[row])
         assert sample.hidden == Y[row]
     np.testing.assert_array_equal(stream.rows().shown, X)
@@ -33,8 +33,8 @@ def test_evenly_is_the_default_deal():
 
 def test_lists_and_images_are_arrays_too():
     stream = arrays([[1.0], [2.0]], [0, 1], clients=2)
-    assert stream.resident[0].shape == (2, 1)
-    assert arrays(np.zeros((5, 4, 4)), np.zeros(5), clients=1).resident[0].shape == (5, 4, 4)
+    assert stream.device.features.shape == (2, 1)
+    assert arrays(np.zeros((5, 4, 4)), np.zeros(5), clients=1).device.features.shape == (5, 4, 4)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])

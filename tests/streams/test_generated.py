@@ -18,7 +18,7 @@ def drawn(stream, steps=T, clients=K, seed=0):
 
     def one(t, k):
         at = At(t, k, random.fold(random.root(seed), random.STREAM, t, k))
-        return stream.sample(stream.resident, (), at)
+        return stream.sample((), at, None)
 
     t, k = np.arange(1, steps + 1), np.arange(clients)
     return jax.device_get(jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(t, k))

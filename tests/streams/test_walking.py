@@ -93,8 +93,8 @@ def test_the_gradient_over_many_samples_vanishes_at_the_minimiser():
     got = replayed(stream, 1)
     pieces = cast(stream.chunk(0, 1, 2), "float64")
     with jax.enable_x64(True):
-        known, best = cast(stream.known(0), "float64"), jax.jit(stream.minimiser)
-        before, now = (np.asarray(best(known, pieces[n][0], n + 1)) for n in (0, 1))
+        drawn, best = cast(stream.drawn(0), "float64"), jax.jit(stream.minimiser)
+        before, now = (np.asarray(best(drawn, pieces[n][0], n + 1)) for n in (0, 1))
     x, signs = got.shown[0], 2 * got.hidden[0] - 1
 
     def gradients(w):

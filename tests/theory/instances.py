@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import mainstem as ms
 from mainstem import parts, random
 from mainstem.base import Drawn, Form, Mirror, Problem, Stream, Sync, constant
+from mainstem.problems.raw import Raw
+from mainstem.value import leaf, positive, value
 
 
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
@@ -252,6 +254,26 @@ def lotteries(draw: Any) -> Lottery:
 # --- FedSEA: an adversary who picks distributions -------------------------------------------------
 
 
+@value
+class Bent(Raw):
+    """Half the squared distance to a hidden target, each coordinate of it times its own factor."""
+
+    bends: Any = leaf()
+    curvature: float = positive()  # the least of them
+
+    domain = parts.everything()
+
+    def init(self, key: Any) -> Any:
+        return jnp.zeros(len(self.bends))
+
+    def loss(self, params: Any, seen: Any) -> Any:
+        return 0.5 * jnp.sum(constant(self.bends) * (params - seen) ** 2)
+
+    def form(self, seen: Any) -> Form:
+        bent = constant(self.bends)
+        return Form(jnp.diag(bent), bent * seen, 0.5 * jnp.sum(bent * seen**2))
+
+
 class Sea(NamedTuple):
     """`streams.sea_quadratic`, or the same with losses that are bent differently in each direction."""
 
@@ -304,18 +326,9 @@ class Sea(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        problem, bends = ms.problems.quadratic(self.dimension, self.curvature), self.bends
         if self.condition == 1:
-            return problem
-
-        def loss(x: Any, a: Any) -> Any:
-            return 0.5 * jnp.sum(constant(bends) * (x - a) ** 2)
-
-        def form(a: Any) -> Form:
-            bent = constant(bends)
-            return Form(jnp.diag(bent), bent * a, 0.5 * jnp.sum(bent * a**2))
-
-        return problem._replace(loss=loss, form=form)
+            return ms.problems.quadratic(self.dimension, self.curvature)
+        return Bent(self.bends, self.curvature)
 
     @property
     def targets(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mainstem as ms
-from mainstem import parts, rules, theory
+from mainstem import parts, theory
 from mainstem.errors import BadParameter
 from mainstem.theory.fedsea import fedsea_limit
 from mainstem.theory.ofediq import noise_factor, ofedavg_limit
@@ -54,7 +54,7 @@ def fedomd_1(drawn):
     game, pace = drawn
     prefixes = range(1, game.steps + 1)
     known = {"gap": game.gap, "lipschitz": game.lipschitz, "divergence": game.divergence}
-    tuned = rules.fedomd_convex(game.steps, **known)
+    tuned = theory.fedomd_convex(game.steps, **known)
     step = pace * float(tuned.rate((), None, 1)[0])
     bound = theory.fedomd_theorem_1(prefixes, step=step, **known).value
     run = ms.simulate(
@@ -71,7 +71,7 @@ def fedomd_1(drawn):
 
 def fedomd_1_and_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "divergence": lottery.divergence}
-    rule = rules.fedomd_convex(lottery.steps, **known)
+    rule = theory.fedomd_convex(lottery.steps, **known)
     step = float(rule.rate((), None, 1)[0])
     regret = theory.fedomd_theorem_1(range(1, lottery.steps + 1), step=step, **known)
     risk = theory.fedomd_theorem_3(lottery.steps, **lottery.chance, **known)
@@ -80,7 +80,7 @@ def fedomd_1_and_3(lottery):
 
 def fedomd_2_and_3(lottery):
     known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "curvature": lottery.curvature}
-    rule = rules.fedomd_strongly_convex(lottery.curvature)
+    rule = theory.fedomd_strongly_convex(lottery.curvature)
     regret = theory.fedomd_theorem_2(range(1, lottery.steps + 1), **known)
     risk = theory.fedomd_theorem_3_strongly_convex(lottery.steps, **lottery.chance, **known)
     return regret_and_risk(lottery, rule, regret, risk)
@@ -114,7 +114,7 @@ def convex(sea, share):
     """A step that is a share of the largest, or the one at which the bound is smallest; the bound."""
     world = {"clients": sea.clients, "gap": sea.gap, "smoothness": sea.bends.max()}
     step = (share or 0) * fedsea_limit(sea.bends.max(), sea.gap)
-    rule = step or rules.fedsea_convex(sea.steps, **world, **sea.asked)
+    rule = step or theory.fedsea_convex(sea.steps, **world, **sea.asked)
     step = step or float(rule.rate((), None, 1)[0])
     prefixes = some(sea.steps)
     known = sea.constants(prefixes, np.mean)
@@ -124,7 +124,7 @@ def convex(sea, share):
 def strongly_convex(sea, more):
     """The rule's step, with the least shift that is allowed, or one with a longer shift; the bound."""
     bent = {"smoothness": sea.bends.max(), "curvature": sea.curvature, "gap": sea.gap}
-    rule, shift = rules.fedsea_strongly_convex(**bent), theory.fedsea_shift(**bent) + more
+    rule, shift = theory.fedsea_strongly_convex(**bent), theory.fedsea_shift(**bent) + more
     if more:
         rule = parts.inverse_time(sea.curvature, shift)
     prefixes = some(sea.steps)

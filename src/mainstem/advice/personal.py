@@ -19,10 +19,11 @@ import numpy as np
 
 from mainstem import algorithms
 from mainstem.advice.pilot import pilot_prefix
-from mainstem.base import Algorithm, Pair, Problem, Stream, flat
+from mainstem.base import Algorithm, Flat, Problem, Stream
 from mainstem.measure import constants
 from mainstem.measure.personal import best_models, best_pair
 from mainstem.measure.prefix import Prefix
+from mainstem.problems.shared_only import shared_only
 
 
 class Parts(NamedTuple):
@@ -53,7 +54,7 @@ def look_at_parts(problem: Problem, stream: Stream, horizon: int, *, seed: int =
     prefix = pilot_prefix(problem, stream, horizon, seed=seed)
     shared, owns = best_models(prefix.question, prefix.steps)
     least = float(best_pair(prefix.question, [prefix.steps], None).values[-1])
-    alone = Prefix(without_own(problem), stream, prefix.steps, seed=seed)
+    alone = Prefix(shared_only(problem), stream, prefix.steps, seed=seed)
     return Parts(
         prefix.steps,
         stream.clients,
@@ -67,27 +68,9 @@ def look_at_parts(problem: Problem, stream: Stream, horizon: int, *, seed: int =
     )
 
 
-def without_own(problem: Problem) -> Problem:
-    """`problem` with an own part that is zero and stays so."""
-    own = problem.shapes.own
-
-    def pair(params: Any) -> Pair:
-        return Pair(params, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), own))
-
-    return problem._replace(
-        init=lambda key: problem.init(key).shared,
-        decide=lambda params, shown, at: problem.decide(pair(params), shown, at),
-        loss=lambda params, seen: problem.loss(pair(params), seen),
-        form=None,
-        together=None,
-        linear=None,
-        residual=None,
-    )
-
-
 def _noise(prefix: Prefix, shared: np.ndarray, owns: np.ndarray) -> float:
     """The mean squared gradient at each client's best models."""
-    vectors = flat(prefix.problem)
+    vectors = Flat(prefix.problem)
 
     def of(seen: Any, here: Any, shared: Any, owns: Any) -> Any:
         models = jnp.concatenate([jnp.broadcast_to(shared, (len(owns), len(shared))), owns], axis=1)
@@ -108,13 +91,11 @@ def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
     when = "at every step" if period == 1 else f"every {period} steps"
 
     def made(make: Callable[[float], Algorithm], norm: float, limit: float, *rest: Any) -> Plan:
-        rounds = (
-            1 if make is algorithms.independent else period
-        )  # a mean gradient for so many steps
+        floor, messages, why = rest
+        rounds = 1 if messages == 0 else period  # a mean gradient for so many steps
         error, norm = parts.noise / (2 * rounds), norm * rounds
         free = math.sqrt(norm / (2 * parts.clients * horizon * error)) if error else math.inf
         step = float(f"{min(limit, max(free, 1e-12)):.3g}")
-        floor, messages, why = rest
         regret = norm / (2 * step * parts.clients) + step * horizon * error + horizon * floor
         return Plan(make(step), regret, messages, why)
 

@@ -1,15 +1,18 @@
 """`advise`: which algorithm, with which parameters, for a stream and a traffic budget."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mainstem import algorithms, check, parts
 from mainstem.advice.personal import Parts, look_at_parts, plans
 from mainstem.advice.pilot import Pilot, look
-from mainstem.advice.step import Way, best_step, predicted, way_of
-from mainstem.base import Algorithm, Problem, Stream
+from mainstem.advice.step import ALONE, Way, best_step, predicted, way_of, with_steps
+from mainstem.base import MODELS, Algorithm, Problem, Stream
+from mainstem.parts import constant
+from mainstem.spec import name_of
 from mainstem.theory import plan
+from mainstem.value import Value, shown
 
 
 class Row(NamedTuple):
@@ -24,7 +27,7 @@ class Row(NamedTuple):
     @property
     def parameters(self) -> str:
         """What the algorithm was made with."""
-        return ", ".join(f"{k}={_shown(v)}" for k, v in self.algorithm.spec.arguments.items())
+        return ", ".join(f"{k}={_shown(v)}" for k, v in self.algorithm.call()[1].items())
 
 
 class Advice(NamedTuple):
@@ -42,7 +45,7 @@ class Advice(NamedTuple):
         """A line for each way."""
         return [
             {
-                "algorithm": row.algorithm.spec.name,
+                "algorithm": name_of(row.algorithm),
                 "predicted_regret": row.regret if math.isfinite(row.regret) else None,
                 "uplink_bits": row.uplink_bits,
                 "uplink_share": row.uplink_share,
@@ -54,7 +57,7 @@ class Advice(NamedTuple):
 
     def __str__(self) -> str:
         lines = [
-            f"{row.algorithm.spec.name:10} regret {row.regret:10.4g}   {row.uplink_bits:9.3g} bits up"
+            f"{name_of(row.algorithm):10} regret {row.regret:10.4g}   {row.uplink_bits:9.3g} bits up"
             f"   {row.parameters}   ({row.why})"
             for row in self.rows
         ]
@@ -62,20 +65,27 @@ class Advice(NamedTuple):
 
 
 def advise(
-    problem: Problem, stream: Stream, *, budget: float, horizon: int, seed: int = 0
+    problem: Problem,
+    stream: Stream,
+    *,
+    budget: float,
+    horizon: int,
+    seed: int = 0,
+    also: Sequence[Algorithm] = (),
 ) -> Advice:
     """Ways to learn `stream` for `horizon` steps with a share `budget` of the plain uplink, best first.
 
     Looks at the first steps of the stream, measures the constants of the theorems there, sets every
     algorithm's step by them and ranks by the regret that they predict. Predictions are for small
     steps and stationary streams: no guarantee. For networks nothing is predicted, and the order is
-    that of the bounds' constants (Kwon et al. 2023, Table 1).
+    that of the bounds' constants (Kwon et al. 2023, Table 1). `also` are algorithms of your own, ranked
+    beside the others whatever they spend; a step that is "auto" is chosen for them.
 
     >>> import mainstem as ms
     >>> problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=1000)
     >>> advice = ms.advise(problem, stream, budget=0.01, horizon=500)
-    >>> advice.best.spec.name
-    'ofediq'
+    >>> advice.best.codec
+    quantiser(levels=3, blocks=14)
     """
     check.instance("advise", "problem", problem, Problem, "softmax(features=64, classes=10)")
     check.instance("advise", "stream", stream, Stream, "digits(clients=100)")
@@ -89,8 +99,15 @@ def advise(
     rows = []
     for make, why in _candidates(problem, stream.clients, budget, horizon):
         way = way_of(make(1.0), stream.clients, problem.size, horizon)
-        algorithm = make(_short(best_step(way, pilot, horizon)))
-        rows.append(_row(algorithm, way, pilot, horizon, why))
+        step = _short(best_step(way, pilot, horizon))
+        algorithm = make(step)
+        rows.append(_row(algorithm, step, way, pilot, horizon, why))
+    for own in also:
+        way = way_of(own, stream.clients, problem.size, horizon)
+        step = _short(best_step(way, pilot, horizon))
+        taken = own.step.always if own.step.always is not None else step  # type: ignore[attr-defined]
+        chosen = with_steps(own, constant(step))
+        rows.append(_row(chosen, float(taken), way, pilot, horizon, "your own"))
     rows.sort(key=lambda row: (row.regret, _alpha(row, pilot, horizon)))
     return Advice(rows, pilot)
 
@@ -114,7 +131,7 @@ def _candidates(
     planned = plan(budget=budget, parameters=problem.size)
     rate = planned.rate * min(1, budget / planned.spent)  # a small model cannot be cut into blocks
     period = math.ceil(1 / budget - 1e-9)
-    bounded = problem.domain.support is not None
+    bounded = not problem.domain.whole
     mirror: dict[str, Any] = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
     if not bounded:
         if budget == 1:
@@ -152,9 +169,8 @@ def _candidates(
     yield lambda step: algorithms.independent(step, **mirror), "nobody speaks"
 
 
-def _row(algorithm: Algorithm, way: Way, pilot: Pilot, horizon: int, why: str) -> Row:
-    step = algorithm.spec.arguments["step"]
-    syncs = 0 if way.kind == "alone" else horizon // way.gap
+def _row(algorithm: Algorithm, step: float, way: Way, pilot: Pilot, horizon: int, why: str) -> Row:
+    syncs = 0 if way.kind == ALONE else horizon // way.gap
     bits = algorithm.codec.bits(pilot.parameters, 32) * way.heard * syncs
     share = bits / (32 * pilot.parameters * pilot.clients * horizon)
     return Row(algorithm, predicted(step, way, pilot, horizon), bits, share, why)
@@ -163,18 +179,16 @@ def _row(algorithm: Algorithm, way: Way, pilot: Pilot, horizon: int, why: str) -
 def _alpha(row: Row, pilot: Pilot, horizon: int) -> float:
     """Where nothing is predicted: how noisy a move is, as in Kwon et al. 2023, Table 1."""
     way = way_of(row.algorithm, pilot.clients, pilot.parameters, horizon)
-    return way.noise * (way.gap if way.kind == "models" else 1)
+    return way.noise * (way.gap if way.kind == MODELS else 1)
 
 
-def _shown(value: Any) -> str:
-    """A part by how it was made, a number in few digits."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    spec = getattr(value, "spec", None)
-    if spec is None:
-        return str(value)
-    inside = ", ".join(f"{k}={_shown(v)}" for k, v in spec.arguments.items())
-    return f"{spec.name}({inside})"
+def _shown(given: Any) -> str:
+    """A part by how it is made, a number in few digits."""
+    if isinstance(given, Value) and isinstance(given.short(), Value):
+        name, arguments = given.call()
+        return f"{name}({', '.join(f'{k}={_shown(it)}' for k, it in arguments.items())})"
+    brief = given.short() if isinstance(given, Value) else given
+    return f"{brief:.4g}" if isinstance(brief, float) else shown(brief)
 
 
 def _short(step: float) -> float:

@@ -20,28 +20,30 @@ theorems' own steps (`rules`) are safe in the worst case, and far smaller.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
 
-from mainstem import algorithms, check
+from mainstem import check
 from mainstem.advice.pilot import Pilot, look, pilot_prefix
-from mainstem.base import Algorithm, Mirror, Problem, Stream
+from mainstem.base import GRADIENTS, MODELS, SUMS, Algorithm, Mirror, Problem, Step, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.constants import row_gradients
 from mainstem.measure.geometry import divergence, gap
-from mainstem.theory import rounding_variance
+from mainstem.parts import constant
+from mainstem.spec import name_of
+from mainstem.value import parts_of
 
-AUTO = "auto"
+ALONE = "alone"
 
 
 class Way(NamedTuple):
     """How an algorithm turns gradients into moves of the model."""
 
-    kind: str  # "gradients" at the broadcast, "models" after local steps, "sums", or "alone"
+    kind: str  # what is sent: GRADIENTS at the broadcast, MODELS after local steps, SUMS, or nothing: ALONE
     heard: float  # how many clients a merge hears, in the mean
     rounding: float  # sigma_q^2
     gap: int  # tau
@@ -49,41 +51,38 @@ class Way(NamedTuple):
     @property
     def noise(self) -> float:
         """c: the variance of a move, in single gradients."""
-        if self.kind == "alone" or (self.kind == "models" and self.gap > 1):
+        if self.kind == ALONE or (self.kind == MODELS and self.gap > 1):
             return 1.0
-        each = (1 + self.rounding) * self.gap if self.kind == "gradients" else 1.0
+        each = (1 + self.rounding) * self.gap if self.kind == GRADIENTS else 1.0
         return min(1.0, each / self.heard)
 
 
 def way_of(algorithm: Algorithm, clients: int, parameters: int, horizon: int) -> Way:
-    """From the parts that an algorithm declares."""
-    heard, codec = algorithm.participation.spec, algorithm.codec.spec
-    rounding = 0.0
-    if codec.name == "quantiser":
-        levels, blocks = codec.arguments["levels"], codec.arguments.get("blocks", 1)
-        rounding = rounding_variance(parameters, levels, blocks)
-    share = {
-        "bernoulli": lambda: clients * float(np.mean(heard.arguments["rate"])),
-        "exactly": lambda: float(heard.arguments["count"]),
-    }.get(heard.name, lambda: float(clients))()
-    kind = "models"
-    if algorithm.sync.spec.name == "never":
-        return Way("alone", 1.0, 0.0, 1)
-    if algorithm.spec.name in ("fedogd", "ofedavg", "ofediq"):
-        kind = "gradients"
-    elif algorithm.spec.name in ("fedres_sgd", "central"):
-        kind = "sums"
-    return Way(kind, share, rounding, gap(algorithm.sync, horizon))
+    """From what an algorithm and its parts declare; refused where that is not enough."""
+    if algorithm.sync.silent:
+        return Way(ALONE, 1.0, 0.0, 1)
+    owner = name_of(algorithm)
+    if algorithm.sends is None:
+        wanted = "a number: only of an algorithm that declares what it `sends` can it be known"
+        raise MainstemError(f'{owner}: step="auto" and advice are not for it: give {wanted}')
+    rounding = algorithm.codec.variance(parameters)
+    if rounding is None:
+        raise MainstemError(
+            f'{owner}: step="auto" and advice want a codec that declares its variance, '
+            f"{algorithm.codec} does not: give a number"
+        )
+    heard = algorithm.participation.expected(clients)
+    return Way(algorithm.sends, heard, rounding, gap(algorithm.sync, horizon))
 
 
 def stable(way: Way, pilot: Pilot, round_trip: int = 1) -> float:
     """The largest step that is safe."""
     mean, single, noise = pilot.mean_smoothness, pilot.sample_smoothness, way.noise
-    if way.kind == "sums":
+    if way.kind == SUMS:
         bent = 2 / 3 * way.heard * mean + 2 * single
     else:
         bent = 2 / 3 * (1 - noise) * mean + 2 * noise * single
-    if way.kind == "gradients" and way.gap > 1:
+    if way.kind == GRADIENTS and way.gap > 1:
         bent = max(bent, single)  # the local steps in between must be stable too
     return 1 / (max(bent, 1e-12) * round_trip)
 
@@ -93,11 +92,11 @@ def predicted(step: float, way: Way, pilot: Pilot, horizon: int) -> float:
     if pilot.distance is None:
         return math.inf
     tau = way.gap
-    error = pilot.variance if way.kind == "alone" else pilot.crowd
-    if way.kind == "gradients":
+    error = pilot.variance if way.kind == ALONE else pilot.crowd
+    if way.kind == GRADIENTS:
         extra = (1 + way.rounding) / way.heard - 1 / pilot.clients
         error = (error + extra * pilot.variance) * tau
-    elif way.kind == "models":
+    elif way.kind == MODELS:
         error += (1 / way.heard - 1 / pilot.clients) * pilot.variance
     bent = max(pilot.mean_smoothness, 1e-12)
     walk = min(step**2 * (tau - 1) / 2, step / (2 * bent)) if tau > 1 else 0.0
@@ -110,7 +109,7 @@ def predicted(step: float, way: Way, pilot: Pilot, horizon: int) -> float:
 def best_step(way: Way, pilot: Pilot, horizon: int, round_trip: int = 1) -> float:
     """The stable step at which the predicted regret is smallest."""
     limit = stable(way, pilot, round_trip)
-    if pilot.distance is None or pilot.distance == 0 or way.kind == "sums":
+    if pilot.distance is None or pilot.distance == 0 or way.kind == SUMS:
         return limit
     free = pilot._replace(at_stake=math.inf)
     around = math.log(limit) - 25, math.log(limit)
@@ -132,38 +131,48 @@ def settled(
     round_trip: int = 1,
 ) -> Algorithm:
     """`algorithm` with a number for each step that was left to "auto"."""
-    asked = [name for name, value in algorithm.spec.arguments.items() if _is_auto(value)]
+    asked = [
+        name for name, each in parts_of(algorithm) if isinstance(each, Step) and each.automatic
+    ]
     if not asked:
         return algorithm
-    factory = getattr(algorithms, algorithm.spec.name, None)
-    if factory is None:
-        raise MainstemError(
-            'step="auto" is for the algorithms of mainstem: give yours a number (see ms.advise)'
-        )
     way = way_of(algorithm, stream.clients, problem.size, steps)
-    mirror = algorithm.spec.arguments.get("mirror")
-    if mirror is not None and mirror.spec.name != "euclidean":
-        chosen = _mirror_step(algorithm.spec.name, mirror, problem, stream, way.gap, steps, seed)
+    mirror = algorithm.mirror
+    if mirror is not None and mirror.dual_norm != "l2":
+        chosen = _mirror_step(algorithm, mirror, problem, stream, way.gap, steps, seed)
     else:
         pilot = look(problem, stream, steps, seed=seed, domain=algorithm.domain)
         chosen = best_step(way, pilot, steps, round_trip)
-    return factory(**(algorithm.spec.arguments | dict.fromkeys(asked, chosen)))
+    return with_steps(algorithm, constant(chosen))
+
+
+def _automatic(algorithm: Algorithm) -> list[str]:
+    """The steps that were left to "auto"."""
+    found = parts_of(algorithm)
+    return [name for name, each in found if isinstance(each, Step) and each.automatic]
+
+
+def with_steps(algorithm: Algorithm, step: Step) -> Algorithm:
+    """The algorithm with `step` for each that was left to "auto"."""
+    return algorithm.replace(**dict.fromkeys(_automatic(algorithm), step))
 
 
 def _mirror_step(
-    owner: str, mirror: Mirror, problem: Problem, stream: Stream, gap: int, steps: int, seed: int
+    algorithm: Algorithm,
+    mirror: Mirror,
+    problem: Problem,
+    stream: Stream,
+    gap: int,
+    steps: int,
+    seed: int,
 ) -> float:
     """Mitra et al. 2021, Theorem 1, with mean squared gradients for L^2 and no drift at tau = 1."""
-    if mirror.spec.name != "entropy":
+    if mirror.dual_norm is None:
         wanted = "be a number or a rule where the map is neither euclidean nor entropy"
-        raise check.refuse(owner, "step", wanted, AUTO)
+        raise check.refuse(name_of(algorithm), "step", wanted, "auto")
     prefix = pilot_prefix(problem, stream, steps, seed=seed, domain=mirror.domain)
     with jax.enable_x64(True):
         start = np.asarray(mirror.start(jnp.asarray(prefix.start)))
-    squares = row_gradients(prefix, start, "max") ** 2
+    squares = row_gradients(prefix, start, mirror.dual_norm) ** 2
     steep = float(prefix.rows[1] @ squares) * (0.5 + 4 * (gap - 1))
     return math.sqrt(float(divergence(mirror, start)) / (steps * max(steep, 1e-300)))
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == AUTO

@@ -1,18 +1,23 @@
-"""The algorithms, one file each. Being listed here is being tested by the contract suite."""
+"""The algorithms: general ones as classes, those of papers as functions that assemble them.
 
-from mainstem.algorithms.central import central
-from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
-from mainstem.algorithms.fedogd import fedogd
-from mainstem.algorithms.fedomd import fedomd
-from mainstem.algorithms.fedres_erm import fedres_erm
-from mainstem.algorithms.fedres_sgd import fedres_sgd
+Being listed here is being tested by the contract suite.
+"""
+
+from mainstem.algorithms.dynamic_fedavg import SendEpochs, dynamic_fedavg
+from mainstem.algorithms.fedomd import fedomd, independent
+from mainstem.algorithms.fedres_erm import Resolve, fedres_erm, fictitious_play
+from mainstem.algorithms.fedres_sgd import FollowResiduals, central, fedres_sgd
 from mainstem.algorithms.fedsea import fedsea
-from mainstem.algorithms.fictitious_play import fictitious_play
-from mainstem.algorithms.independent import independent
-from mainstem.algorithms.ofedavg import ofedavg
-from mainstem.algorithms.ofediq import ofediq
+from mainstem.algorithms.ofediq import fedogd, ofedavg, ofediq
+from mainstem.algorithms.send_gradients import SendGradients
+from mainstem.algorithms.send_models import SendModels
 
 __all__ = [
+    "FollowResiduals",
+    "Resolve",
+    "SendEpochs",
+    "SendGradients",
+    "SendModels",
     "central",
     "dynamic_fedavg",
     "fedogd",

@@ -1,41 +1,39 @@
 """FedRes.SGD: a shared and an own model, aligned over slow links (Agarwal, Langford and Wei 2020)."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from mainstem import check
 from mainstem.base import (
+    SUMS,
     Algorithm,
     At,
+    Codec,
+    Collect,
     Collected,
     Domain,
     Gradient,
     Pair,
     Params,
+    Participation,
+    PartsButSync,
     Problem,
-    Residual,
     Sample,
     Setting,
     Step,
+    Sync,
     Traits,
-    joined,
 )
-from mainstem.errors import BadParameter
-from mainstem.parts import late as lates
-from mainstem.parts.codec import plain
-from mainstem.parts.collect import each, total
-from mainstem.parts.late import Late
-from mainstem.parts.mirror import euclidean
-from mainstem.parts.participation import everyone
-from mainstem.parts.step import as_step
-from mainstem.parts.sync import every
-from mainstem.spec import recorded
+from mainstem.parts import euclidean, every, everyone, everything, late, plain
+from mainstem.parts.message import Gradients, Message, Samples, residual_of
+from mainstem.parts.step import AnyStep, as_step, step_size
+from mainstem.value import integer, keep, leaf, one_of, part, preset, value
 
-VARIANTS = ("aligned", "on_arrival", "undelayed")
-MESSAGES = ("gradient", "sample")
+SAMPLE, GRADIENT = "sample", "gradient"
+ALIGNED, ON_ARRIVAL, UNDELAYED = "aligned", "on_arrival", "undelayed"
 
 
 class Client(NamedTuple):
@@ -43,10 +41,10 @@ class Client(NamedTuple):
 
     received: Params  # w^g, the last broadcast
     own: Params  # w_i
-    told: Any  # what it will say: samples of this period, or the shared gradient
+    told: Any  # what it will say of this period
     slope: Params  # the own gradient of this period
-    news: Any  # how many samples that is
-    late: Late  # own gradients whose message has not come back
+    count: Any  # how many samples that is
+    late: late.Late  # own gradients whose message has not come back
     step: Any  # the state of its step-size rule
 
 
@@ -57,15 +55,145 @@ class Server(NamedTuple):
     step: Any
 
 
-@recorded
+@value
+class FollowResiduals(Algorithm):
+    """Server and clients each follow their own gradient of one loss; see `fedres_sgd`.
+
+    Without an `own_step` the clients' own models are zero and go unsaid: see `central`.
+
+    >>> FollowResiduals(step=0.1, own_step=0.2)
+    fedres_sgd(step=0.1, own_step=0.2)
+    """
+
+    step: Step = step_size()
+    own_step: Step | None = leaf(default=None, checked=as_step)
+    domain: Domain = part(Domain, "box(-1, 1)", default=everything())
+    period: int = integer(default=1, least=1)
+    message: str = one_of(GRADIENT, SAMPLE, default=SAMPLE)
+    variant: str = one_of(ALIGNED, ON_ARRIVAL, UNDELAYED, default=ALIGNED)
+    participation: Participation = part(Participation, "everyone()", default=everyone())
+    codec: Codec = part(Codec, "plain()", default=plain())
+    collect: Collect = leaf(default=None)  # the message's own, if left out
+
+    sends = SUMS
+    family = "fedres"
+    personal = True
+
+    def admit(self) -> None:
+        owner, mirror = type(self).__name__, euclidean(self.domain)
+        for name, chosen in (("step", self.step), ("own_step", self.own_step)):
+            if chosen is not None and chosen.coordinatewise and not mirror.separable:
+                wanted = f"have one rate for all coordinates on the {self.domain.title}"
+                raise check.refuse(owner, name, wanted, chosen)
+        if self.variant == ON_ARRIVAL and self.message == GRADIENT:
+            wanted = "be sample: the server takes the gradient"
+            raise check.refuse(owner, "message", wanted, self.message)
+        if not self.participation.everyone:
+            wanted = "be everyone(): an own gradient waits for its own message"
+            raise check.refuse(owner, "participation", wanted, self.participation)
+        if self.message == SAMPLE and not self.codec.linear:
+            raise check.refuse(owner, "codec", "be plain() where samples are sent", self.codec)
+        if self.collect is None:
+            keep(self, "collect", self._said.collect)
+        check.instance(owner, "collect", self.collect, Collect, "total()")
+        if self.collect.based != self._said.collect.based:
+            wanted = f"be left out, or a sum, where the message is the {self.message}"
+            raise check.refuse(owner, "collect", wanted, self.collect)
+
+    @property
+    def sync(self) -> Sync:  # type: ignore[override]
+        return every(self.period)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(carries=("own", "step"))
+
+    @property
+    def _said(self) -> Message:
+        kind = Samples if self.message == SAMPLE else Gradients
+        return kind(self.period, own=self.own_step is not None)
+
+    def check(self, problem: Problem, samples: Sample, steps: int) -> None:
+        if self.message == SAMPLE:
+            residual_of("fedres_sgd", problem)
+
+    def start(self, params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
+        shared = self.domain.project(params.shared)
+        has_own, waits = self.own_step is not None, self.variant == ALIGNED
+        own = self.domain.project(params.own) if has_own else jnp.zeros_like(params.own)
+        first = Client(
+            shared,
+            own,
+            told=self._said.nothing(setting.gradient, shared),
+            slope=jnp.zeros_like(own),
+            count=jnp.int32(0),
+            late=late.nothing(setting.pending if waits else 0, own),
+            step=self.own_step.init(own) if self.own_step is not None else (),
+        )
+        return Server(shared, self.step.init(shared)), lambda k: first
+
+    def model(self, client: Client) -> Pair:
+        return Pair(client.received, client.own)
+
+    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+        pair = self.model(client)
+        slope = gradient(pair, seen)
+        return client._replace(
+            told=self._said.add(client.told, gradient, pair, slope, seen, at.t),
+            slope=client.slope + slope.own / self.period,
+            count=client.count + 1,
+        )
+
+    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+        spoke = client.count > 0
+        if self.variant == ALIGNED:
+            after = client._replace(late=late.put(client.late, client.slope, at.t, spoke))
+        else:
+            after = self._stepped(client, client.slope, at.t, spoke)
+        after = after._replace(
+            told=self._said.quiet(client.told),
+            slope=jnp.zeros_like(client.slope),
+            count=jnp.zeros_like(client.count),
+        )
+        return after, jnp.ravel(client.told), spoke.astype(client.own.dtype)
+
+    def merge(
+        self, server: Server, got: Collected, gradient: Gradient, t: Any
+    ) -> tuple[Server, Params]:
+        here = server.params if self.variant == ON_ARRIVAL else None
+        slope = self._said.slope(got, gradient, here)
+        eta, state = self.step.rate(server.step, slope, t)
+        params = euclidean(self.domain).step(server.params, slope, eta)
+        server = got.unless_empty(Server(params, state), server)
+        return server, server.params
+
+    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+        client = client._replace(received=params)
+        if self.variant != ALIGNED:
+            return client
+        rest, client = late.taken(client.late, merged, client, self._stepped)
+        return client._replace(late=rest)
+
+    def _stepped(self, client: Client, slope: Params, t: Any, whether: Any) -> Client:
+        """The client after a step of its own model by one of its gradients."""
+        if self.own_step is None:
+            return client
+        eta, state = self.own_step.rate(client.step, slope, t)
+        own = jnp.where(whether, euclidean(self.domain).step(client.own, slope, eta), client.own)
+        kept = jax.tree.map(lambda x, y: jnp.where(whether, x, y), state, client.step)
+        return client._replace(own=own, step=kept)
+
+
+@preset(FollowResiduals)
 def fedres_sgd(
-    step: Step | float | str,
-    own_step: Step | float | str | None = None,
-    domain: Domain | None = None,
+    step: AnyStep,
+    own_step: AnyStep | None = None,
+    domain: Domain = everything(),
     period: int = 1,
-    message: str = "sample",
-    variant: str = "aligned",
-) -> Algorithm:
+    message: str = SAMPLE,
+    variant: str = ALIGNED,
+    **parts: Unpack[PartsButSync],
+) -> FollowResiduals:
     r"""Server and client each follow their own gradient of one loss, taken where it was suffered.
 
     Client i decides with the pair :math:`(w^g_{t-\beta}, w_{i,t})`, and (Algorithms 3 and 4)
@@ -79,10 +207,10 @@ def fedres_sgd(
 
     The `message` is the sample as the server needs it (global features, local prediction, label),
     or the gradient, which is smaller wherever the shared part has no more numbers than that times
-    `period` (Section 4: the mean loss of that many steps, one exchange for them all). `variant`
-    gives the two mis-aligned rules of Section 3.2.1: "on_arrival" (the server takes the gradient at
-    its current model, the client steps at once) and "undelayed" (aligned gradients, but the client
-    steps at once).
+    `period` (Section 4: the mean loss of that many steps, one exchange for them all), and which any
+    `codec` and `collect` may carry. `variant` gives the two mis-aligned rules of Section 3.2.1:
+    "on_arrival" (the server takes the gradient at its current model, the client steps at once) and
+    "undelayed" (aligned gradients, but the client steps at once).
 
     >>> import mainstem as ms
     >>> problem = ms.problems.personal(shared=4, own=2)
@@ -91,176 +219,32 @@ def fedres_sgd(
     >>> bool(run.loss[-50:].mean() < 0.3 * run.loss[:10].mean())
     True
     """
-    return residual_sgd("fedres_sgd", step, own_step or step, domain, period, message, variant)
+    rule = as_step("fedres_sgd", "step", step)
+    mine = rule if own_step is None else as_step("fedres_sgd", "own_step", own_step)
+    return FollowResiduals(rule, mine, domain, period, message, variant, **parts)
 
 
-def residual_sgd(
-    owner: str,
-    step: Step | float | str,
-    own_step: Step | float | str | None,
-    domain: Domain | None,
-    period: int,
-    message: str,
-    variant: str,
-) -> Algorithm:
-    """FedRes.SGD; without an `own_step` the clients' own models are zero and go unsaid."""
-    mirror = euclidean(domain)
-    rule = as_step(owner, step)
-    own_rule = None if own_step is None else as_step(owner, own_step)
-    for name, chosen in (("step", rule), ("own_step", own_rule)):
-        if chosen is not None and chosen.coordinatewise and not mirror.separable:
-            wanted = f"have one rate for all coordinates on the {mirror.domain.name}"
-            raise check.refuse(owner, name, wanted, chosen.spec)
-    period = check.integer(owner, "period", period, least=1)
-    check.one_of(owner, "message", message, MESSAGES)
-    check.one_of(owner, "variant", variant, VARIANTS)
-    if variant == "on_arrival" and message == "gradient":
-        raise check.refuse(owner, "message", "be sample: the server takes the gradient", message)
-    sends_sample, waits = message == "sample", variant == "aligned"
+@preset(FollowResiduals)
+def central(
+    step: AnyStep,
+    domain: Domain = everything(),
+    period: int = 1,
+    message: str = SAMPLE,
+    variant: str = ALIGNED,
+    **parts: Unpack[PartsButSync],
+) -> FollowResiduals:
+    r"""The server learns alone, on what all clients share (the baseline of Section 6.2).
 
-    def told_by(gradient: Gradient, pair: Pair, seen: Any) -> Params:
-        known = known_to(owner, gradient)
-        if own_rule is not None:
-            return known.told(pair.own, seen)
-        x, _, label = known.read(seen)
-        return joined(x, label)
+    .. math:: w^g_t = \Pi_D\Big(w^g_{t-1} - \eta \sum_i \nabla^g_{i,t-\alpha_i}\Big)
 
-    def slope_of(gradient: Gradient, params: Params, told: Params) -> Params:
-        """The shared gradient, as the server forms it from what it was told; nothing told, no slope."""
-        known = known_to(owner, gradient)
-        width = known.widths[0]
-        x, label = told[:width], told[-1]
-        local = 0.0 if own_rule is None else told[width]
-        real = label != unsaid(label.dtype)
+    Gradients are summed, not averaged. A client sends (global features, label); its own model is zero.
+    Late gradients are taken at the model that predicted, or, with ``variant="on_arrival"``, at the
+    server's newest when they arrive.
 
-        def loss(params: Params) -> Any:
-            return known.penalty(known.shared(params, x) + local, jnp.where(real, label, 0))
-
-        return jnp.where(real, jax.grad(loss)(params), 0)
-
-    def silence(setting: Setting, shared: Params) -> Any:
-        if not sends_sample:
-            return jnp.zeros_like(shared)
-        width = known_to(owner, setting.gradient).widths[0] + (own_rule is not None)
-        nothing = jnp.zeros((period, width + 1), shared.dtype)
-        return nothing.at[:, -1].set(unsaid(shared.dtype))
-
-    def start(params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
-        shared = mirror.start(params.shared)
-        own = jnp.zeros_like(params.own) if own_rule is None else mirror.start(params.own)
-        first = Client(
-            shared,
-            own,
-            told=silence(setting, shared),
-            slope=jnp.zeros_like(own),
-            news=jnp.int32(0),
-            late=lates.nothing(setting.pending if waits else 0, own),
-            step=() if own_rule is None else own_rule.init(own),
-        )
-        return Server(shared, rule.init(shared)), lambda k: first
-
-    def model(client: Client) -> Pair:
-        return Pair(client.received, client.own)
-
-    def learn(client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
-        pair = model(client)
-        slope = gradient(pair, seen)
-        if sends_sample:
-            new = told_by(gradient, pair, seen)
-            told = new[None] if period == 1 else client.told.at[(at.t - 1) % period].set(new)
-        else:
-            told = client.told + slope.shared / period
-        moved = client.slope + slope.own / period
-        return client._replace(told=told, slope=moved, news=client.news + 1)
-
-    def stepped(client: Client, slope: Params, t: Any, whether: Any) -> Client:
-        """The own model after one of its gradients."""
-        if own_rule is None:
-            return client
-        eta, state = own_rule.rate(client.step, slope, t)
-        own = jnp.where(whether, mirror.step(client.own, slope, eta), client.own)
-        state = jax.tree.map(lambda new, old: jnp.where(whether, new, old), state, client.step)
-        return client._replace(own=own, step=state)
-
-    def upload(client: Client, at: At) -> tuple[Client, Params, Any]:
-        spoke = client.news > 0
-        if waits:
-            after = client._replace(late=lates.put(client.late, client.slope, at.t, spoke))
-        else:
-            after = stepped(client, client.slope, at.t, spoke)
-        nothing = jnp.zeros_like(client.told)
-        if sends_sample:
-            nothing = nothing.at[:, -1].set(unsaid(nothing.dtype))
-        after = after._replace(
-            told=nothing, slope=jnp.zeros_like(client.slope), news=jnp.zeros_like(client.news)
-        )
-        return after, jnp.ravel(client.told), spoke.astype(client.own.dtype)
-
-    def merge(server: Server, got: Collected, gradient: Gradient, t: Any) -> tuple[Server, Params]:
-        slope = formed(server, got, gradient) if sends_sample else got.sum
-        eta, state = rule.rate(server.step, slope, t)
-        moved = Server(mirror.step(server.params, slope, eta), state)
-        server = jax.tree.map(lambda new, old: jnp.where(got.count > 0, new, old), moved, server)
-        return server, server.params
-
-    def formed(server: Server, got: Collected, gradient: Gradient) -> Params:
-        """The sum of the shared gradients, each at the model that its sender had."""
-        assert got.each is not None
-        told = got.each.bodies.reshape(len(got.each.bodies), period, -1)
-        over_period = jax.vmap(lambda base, told: slope_of(gradient, base, told), (None, 0))
-        if variant == "on_arrival":
-            slopes = jax.vmap(over_period, (None, 0))(server.params, told)
-        else:
-            slopes = jax.vmap(over_period)(got.each.base, told)
-        heard = got.each.weights > 0
-        return jnp.sum(jnp.where(heard[:, None, None], slopes, 0), axis=(0, 1)) / period
-
-    def download(client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
-        client = client._replace(received=params)
-        if not waits:
-            return client
-
-        def waiting(client: Client) -> Any:
-            return jnp.any(lates.due(client.late, merged))
-
-        def back(client: Client) -> Client:
-            slope, when, rest = lates.first(client.late, merged)
-            return stepped(client, slope, when, waiting(client))._replace(late=rest)
-
-        if client.late.when.size == 1:  # at most one can be due
-            return back(client)
-        return jax.lax.while_loop(waiting, back, client)
-
-    def fits(problem: Problem, samples: Sample, steps: int) -> None:
-        if sends_sample:
-            known_to(owner, problem)
-
-    return Algorithm(
-        start,
-        model,
-        learn,
-        upload,
-        merge,
-        download,
-        sync=every(period),
-        participation=everyone(),
-        codec=plain(),
-        collect=each() if sends_sample else total(),
-        domain=mirror.domain,
-        traits=Traits(carries=("own", "step")),
-        personal=True,
-        check=fits,
-    )
-
-
-def unsaid(dtype: Any) -> Any:
-    """The label of a sample that was not seen: finite, so that messages are, and no label."""
-    return jnp.finfo(dtype).max
-
-
-def known_to(owner: str, of: Gradient | Problem) -> Residual:
-    """How the problem's prediction is a sum; refused if it is not."""
-    if of.residual is None:
-        wanted = "predict by the sum of two parts, such as problems.personal(8, 8)"
-        raise BadParameter(f"{owner}: to send samples, the problem must {wanted}")
-    return of.residual
+    >>> import mainstem as ms
+    >>> ms.central(step=0.1).sync
+    every(period=1)
+    """
+    check.one_of("central", "variant", variant, (ALIGNED, ON_ARRIVAL))
+    rule = as_step("central", "step", step)
+    return FollowResiduals(rule, None, domain, period, message, variant, **parts)

@@ -1,16 +1,22 @@
 """FedSEA: local stochastic gradient steps, models averaged every tau steps (Sahu et al. 2026)."""
 
-from mainstem.algorithms.fedomd import fedomd
-from mainstem.base import Algorithm, Domain, Step
-from mainstem.parts.mirror import euclidean
-from mainstem.parts.sync import every
-from mainstem.spec import recorded
+from typing import Unpack
+
+from mainstem.algorithms.send_models import SendModels
+from mainstem.base import Domain, PartsButSync
+from mainstem.parts import euclidean, every, everything
+from mainstem.parts.step import AnyStep, as_step
+from mainstem.value import preset
 
 
-@recorded
+@preset(SendModels, period="sync.period", offset="sync.offset", domain="mirror.domain")
 def fedsea(
-    step: Step | float | str, period: int = 1, offset: int = 0, domain: Domain | None = None
-) -> Algorithm:
+    step: AnyStep,
+    period: int = 1,
+    offset: int = 0,
+    domain: Domain = everything(),
+    **parts: Unpack[PartsButSync],
+) -> SendModels:
     r"""FedOMD's step with the euclidean map, against an adversary who picks *distributions*.
 
     Algorithm 1: each client plays :math:`x_{t,m}`, sees a draw of its distribution and moves to
@@ -23,7 +29,8 @@ def fedsea(
     number, ``inverse_time(sigma=mu, shift=kappa)``.
 
     >>> import mainstem as ms
-    >>> ms.fedsea(step=0.1, period=4, offset=1).sync.spec
+    >>> ms.fedsea(step=0.1, period=4, offset=1).sync
     every(period=4, offset=1)
     """
-    return fedomd(step, mirror=euclidean(domain), sync=every(period, offset))
+    rule, when = as_step("fedsea", "step", step), every(period, offset)
+    return SendModels(rule, euclidean(domain), sync=when, family="fedsea", **parts)

@@ -1,34 +1,34 @@
-"""The tuples everything speaks: what arrives, what is at stake, and how it is learnt.
+"""What everything speaks: what arrives, what is at stake, how it is learnt, and the parts of that.
 
-Inside the engines a model is one flat vector (`Params`); `flat` makes a problem with nested
+Inside the engines a model is one flat vector (`Params`); `Flat` makes a problem with nested
 parameters speak it, so that algorithms and parts are arithmetic on vectors.
 """
 
 from mainstem.base.algorithm import (
+    GRADIENTS,
+    MODELS,
+    SUMS,
     Algorithm,
+    Parts,
+    PartsButSync,
+    Setting,
+    Traits,
+)
+from mainstem.base.domain import Domain
+from mainstem.base.parts import (
     Arrivals,
     Codec,
     Collect,
     Collected,
+    Falling,
     Mirror,
+    Optimizer,
     Participation,
-    Setting,
     Step,
     Sync,
-    Traits,
 )
-from mainstem.base.problem import (
-    Domain,
-    Faced,
-    Flat,
-    Gradient,
-    Linear,
-    Problem,
-    Residual,
-    Together,
-    flat,
-)
-from mainstem.base.stream import Drawn, Exam, Stream, sampled
+from mainstem.base.problem import Faced, Flat, Gradient, Linear, Problem, Residual
+from mainstem.base.stream import Drawn, Exam, Sampler, Stream
 from mainstem.base.values import (
     SEVERAL,
     At,
@@ -40,10 +40,14 @@ from mainstem.base.values import (
     cast,
     constant,
     joined,
+    of_client,
 )
 
 __all__ = [
+    "GRADIENTS",
+    "MODELS",
     "SEVERAL",
+    "SUMS",
     "Algorithm",
     "Arrivals",
     "At",
@@ -55,26 +59,29 @@ __all__ = [
     "Drawn",
     "Exam",
     "Faced",
+    "Falling",
     "Flat",
     "Form",
     "Gradient",
     "Linear",
     "Mirror",
+    "Optimizer",
     "Pair",
     "Params",
     "Participation",
+    "Parts",
+    "PartsButSync",
     "Problem",
     "Residual",
     "Sample",
+    "Sampler",
     "Setting",
     "Step",
     "Stream",
     "Sync",
-    "Together",
     "Traits",
     "cast",
     "constant",
-    "flat",
     "joined",
-    "sampled",
+    "of_client",
 ]

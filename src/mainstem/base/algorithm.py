@@ -1,110 +1,32 @@
-"""How it is learnt: an algorithm and the parts it is assembled from."""
+"""How it is learnt: an algorithm, and the facts about it that engines, advice and theory read."""
 
+import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from mainstem.base.problem import Domain, Gradient, Problem
+from mainstem.base.domain import Domain
+from mainstem.base.parts import Codec, Collect, Collected, Mirror, Participation, Sync
+from mainstem.base.problem import Gradient, Problem
 from mainstem.base.values import At, Params, Sample
-from mainstem.random import Key
-from mainstem.spec import UNRECORDED, Spec
+from mainstem.value import Value
 
 
-class Step(NamedTuple):
-    """A step-size rule: `rate(state, gradient, t)` gives the rate and the next state."""
+class PartsButSync(TypedDict, total=False):
+    """What an algorithm takes as keywords whose name says when it syncs."""
 
-    init: Callable[[Params], Any]
-    rate: Callable[[Any, Params, Any], tuple[Any, Any]]
-    schedule: bool  # depends on t alone
-    coordinatewise: bool = False  # a rate for each coordinate
-    spec: Spec = UNRECORDED
+    participation: Participation
+    codec: Codec
+    collect: Collect
 
 
-class Mirror(NamedTuple):
-    """A mirror map on a domain: its exact step, argmin <g, x> + B(x, params) / rate."""
+class Parts(PartsButSync, total=False):
+    """The parts that every algorithm takes, as keywords."""
 
-    step: Callable[[Params, Params, Any], Params]
-    start: Callable[[Params], Params]  # the nearest point at which the map is defined
-    domain: Domain
-    separable: bool  # a rate for each coordinate keeps the step exact
-    spec: Spec = UNRECORDED
-
-
-class Sync(NamedTuple):
-    """After which steps the clients and the server talk."""
-
-    after: Callable[[np.ndarray], np.ndarray]  # steps -> whether each is a sync step
-    period: int | None  # where the gaps are all equal
-    offset: int = 0
-    spec: Spec = UNRECORDED
-
-
-class Participation(NamedTuple):
-    """Who is heard at a sync."""
-
-    heard: Callable[[Key, Any, int], jax.Array]  # (key of the run, t, K) -> bool[K]
-    check: Callable[[int, int], None]  # refuses a number of steps or clients that does not fit
-    everyone: bool = False
-    spec: Spec = UNRECORDED
-
-
-class Codec(NamedTuple):
-    """How a body travels: arrays in the simulator, bytes on the wire, bits in the books.
-
-    `bits` and `nbytes` take the body's size and the run's word length (32 or 64).
-    """
-
-    encode: Callable[[Params, Key], Any]
-    decode: Callable[[Any, int], Params]
-    bits: Callable[[int, int], float]
-    nbytes: Callable[[int, int], int]
-    pack: Callable[[Any], bytes]
-    unpack: Callable[[bytes, int, Any], Any]  # (data, size, dtype) -> code
-    check: Callable[[int], None]  # refuses a body size that does not fit
-    linear: bool = False  # decode(encode(x)) is x
-    spec: Spec = UNRECORDED
-
-
-class Arrivals(NamedTuple):
-    """Bodies at the server's door, one in each place; weight 0: the place is empty."""
-
-    bodies: jax.Array  # [n, size]
-    weights: jax.Array  # [n]
-    client: jax.Array  # [n], who sent it
-    sent: jax.Array  # [n], at which step
-    base: jax.Array | None  # [n, D], the broadcast its sender held then; only where it is asked for
-
-
-class Collected(NamedTuple):
-    """What the server gets to see of the bodies that arrived."""
-
-    sum: Params  # of weight times body
-    weight: Any  # sum of the weights
-    count: Any  # how many bodies
-    clients: int  # K, heard or not
-    each: Arrivals | None = None  # the bodies one by one
-
-    def mean(self, otherwise: Params) -> Params:
-        """The weighted mean body; `otherwise` when nothing arrived."""
-        return jnp.where(
-            self.count > 0, self.sum / jnp.where(self.count > 0, self.weight, 1), otherwise
-        )
-
-
-class Collect(NamedTuple):
-    """How the server sees bodies: `gather(arrivals, K)`."""
-
-    gather: Callable[[Arrivals, int], Collected]
-    additive: bool  # may be summed in parts, over devices, or fused with the gradient
-    based: bool = False  # wants to know the broadcast that each sender held
-    spec: Spec = UNRECORDED
+    sync: Sync
 
 
 class Traits(NamedTuple):
-    """Facts that an engine may exploit; the contract suite checks them against the plain path."""
+    """Facts that an engine may exploit; the contract suite checks them against the reference path."""
 
     decides_with_broadcast: bool = False  # `model` is the last broadcast
     forgets_unheard: bool = False  # after `download` a client is a function of the broadcast alone
@@ -123,24 +45,62 @@ class Setting(NamedTuple):
     gradient: Gradient  # the problem's
 
 
-class Algorithm(NamedTuple):
+GRADIENTS, MODELS, SUMS = "gradients", "models", "sums"
+
+
+class Algorithm(Value):
     """How it is learnt: pure functions for one client or the server, and declared parts."""
 
-    start: Callable[[Any, Setting], tuple[Any, Callable[[Any], Any]]]
-    model: Callable[[Any], Any]
-    learn: Callable[[Any, Gradient, Any, At], Any]
-    upload: Callable[[Any, At], tuple[Any, Params, Any]]
-    merge: Callable[[Any, Collected, Gradient, Any], tuple[Any, Params]]
-    download: Callable[[Any, Params, Gradient, Any], Any]
     sync: Sync
     participation: Participation
     codec: Codec
     collect: Collect
-    domain: Domain
-    traits: Traits = Traits()
+    # What the server makes of bodies, for advice and `step="auto"`: the mean of GRADIENTS at the
+    # broadcast, the mean of MODELS after local steps, or SUMS of gradients; None: neither is known.
+    sends: ClassVar[str | None] = None
+    family: str | None = None  # whose theorems speak of it: a module of `mainstem.theory`
     # A part of the model stays at the client: params are a `Pair`, each part in the domain, and
     # broadcasts are the shared part.
-    personal: bool = False
-    # Refuses a run that does not fit: (problem, the first samples of all clients, steps).
-    check: Callable[[Problem, Sample, int], None] | None = None
-    spec: Spec = UNRECORDED
+    personal: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def domain(self) -> Domain:
+        """Where its models live."""
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The geometry of its steps; None: euclidean."""
+        return None
+
+    @property
+    def traits(self) -> Traits:
+        """What an engine may exploit."""
+        return Traits()
+
+    def check(self, problem: Problem, samples: Sample, steps: int) -> None:
+        """Refuses a run that does not fit; `samples` are the first of all clients."""
+
+    @abc.abstractmethod
+    def start(self, params: Any, setting: Setting) -> tuple[Any, Callable[[Any], Any]]:
+        """The server's state, and each client's: a function of k."""
+
+    @abc.abstractmethod
+    def model(self, client: Any) -> Any:
+        """What the client decides with now."""
+
+    @abc.abstractmethod
+    def learn(self, client: Any, gradient: Gradient, seen: Any, at: At) -> Any:
+        """The client after it has seen what its decision led to."""
+
+    @abc.abstractmethod
+    def upload(self, client: Any, at: At) -> tuple[Any, Params, Any]:
+        """The client after a sync step, its message and the message's weight; 0: nothing to say."""
+
+    @abc.abstractmethod
+    def merge(self, server: Any, got: Collected, gradient: Gradient, t: Any) -> tuple[Any, Params]:
+        """The server after what arrived, and its broadcast."""
+
+    @abc.abstractmethod
+    def download(self, client: Any, params: Params, gradient: Gradient, merged: Any) -> Any:
+        """The client with a newer broadcast; `merged` is its newest step that the broadcast contains."""

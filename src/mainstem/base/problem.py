@@ -1,5 +1,7 @@
 """What is at stake: a problem, and the same problem in flat vectors."""
 
+import abc
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -7,19 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mainstem.base.domain import Domain
 from mainstem.base.values import SEVERAL, At, Form, Pair, Params, Sample, joined
 from mainstem.random import Key
-from mainstem.spec import UNRECORDED, Spec
-
-
-class Domain(NamedTuple):
-    """A closed convex set of models."""
-
-    name: str
-    project: Callable[[Any], Any]  # the nearest point (for a p-norm ball, in its map's divergence)
-    support: Callable[[Any], Any] | None  # g -> max over the set of <g, u>; None: unbounded
-    bounds: tuple[float, float] | None = None  # of a box
-    spec: Spec = UNRECORDED
+from mainstem.value import Value
 
 
 class Residual(NamedTuple):
@@ -48,33 +41,50 @@ class Linear(NamedTuple):
     bend: float  # the largest second derivative of the penalty in the scores
 
 
-Together = Callable[[Any, Sample, At], tuple[Any, Any, Mapping[str, Any]]]
-"""(params, samples, at) -> what is seen, the losses and the metrics of many samples at one model."""
+class Problem(Value):
+    """What is at stake: how a model decides, what is revealed then, and what it costs.
 
+    Below the five functions are facts that a problem may declare; what it does not declare is not used.
+    """
 
-class Problem(NamedTuple):
-    """What is at stake: how a model decides, what is revealed then, and what it costs."""
-
-    init: Callable[[Key], Any]
-    decide: Callable[[Any, Any, At], Any]  # (params, shown, at) -> decision
-    reveal: Callable[[Any, Sample], Any]  # (decision, sample) -> seen
-    loss: Callable[[Any, Any], Any]  # (params, seen) -> scalar, differentiable
-    metrics: Callable[[Any, Sample], Mapping[str, Any]]  # (decision, sample) -> named scalars
     domain: Domain
-    check: Callable[[Any, Any], None]  # refuses host samples (shown, hidden) that do not fit
     convex: bool = False
-    curvature: float = 0.0  # the loss minus curvature |w|^2 / 2 is still convex
-    form: Callable[[Any], Form] | None = None  # seen -> the loss as a quadratic form
-    together: Together | None = None  # the same for many samples, where that is faster
+    curvature: Any = 0.0  # the loss minus curvature |w|^2 / 2 is still convex
+    shape: Any = None  # of what is shown, or of its parts, where that is fixed
+    classes: int | None = None  # of labels; None: the target is a number, or there is none
     block: int | None = None  # how many samples at a time stay in a CPU's cache; None: any number
+    form: Any = None  # seen -> the loss as a quadratic form
+    together: Any = (
+        None  # (params, samples, at) -> (seen, losses, metrics) of many, where that is faster
+    )
     linear: Linear | None = None  # where the scores are linear in the model
     residual: Residual | None = None  # where the prediction is the sum of a shared and an own part
-    news: Callable[[Any], Any] | None = None  # seen -> is there anything to learn; None: always
-    features: Any = None  # the shape of what is shown, or of its parts, where that is fixed
-    classes: int | None = None  # of labels; None: the target is a number, or there is none
-    spec: Spec = UNRECORDED
+    news: Any = None  # seen -> is there anything to learn; None: always
 
-    @property
+    @abc.abstractmethod
+    def init(self, key: Key) -> Any:
+        """The first model: nested arrays, or a `Pair` of them."""
+
+    @abc.abstractmethod
+    def decide(self, params: Any, shown: Any, at: At) -> Any:
+        """What the model does with what it is shown: scores, a prediction, an action."""
+
+    @abc.abstractmethod
+    def reveal(self, decision: Any, sample: Sample) -> Any:
+        """What is seen after the decision."""
+
+    @abc.abstractmethod
+    def loss(self, params: Any, seen: Any) -> Any:
+        """A scalar, differentiable in the model."""
+
+    def metrics(self, decision: Any, sample: Sample) -> Mapping[str, Any]:
+        """Named scalars that are recorded beside the loss."""
+        return {}
+
+    def check(self, shown: Any, hidden: Any) -> None:
+        """Refuses samples (on the host, their axis first) that do not fit."""
+
+    @functools.cached_property
     def shapes(self) -> Any:
         """The model's parts, as shapes."""
         return jax.eval_shape(self.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
@@ -113,22 +123,58 @@ class Faced(NamedTuple):
     metrics: Mapping[str, Any]
 
 
-class Flat(NamedTuple):
+class Flat:
     """A problem in flat vectors; where one is taken, a `Pair` of them will do."""
 
-    init: Callable[[Key], Params]
-    split: Callable[[Params], Pair]  # a vector as its shared and its own part
-    join: Callable[[Any], Params]  # the vector again
-    unravel: Callable[[Any], Any]
-    decide: Callable[[Any, Any, At], Any]
-    reveal: Callable[[Any, Sample], Any]
-    loss: Callable[[Any, Any], Any]
-    gradient: Gradient
-    one: Together  # a single sample
-    many: Together  # several, at one model
-    news: Callable[[Any], Any] | None
-    form: Callable[[Any], Form] | None
-    convex: bool
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.form, self.news, self.convex = problem.form, problem.news, problem.convex
+        pair = problem.shapes if problem.personal else Pair(problem.shapes, ())
+        self._shared, self._own = _unraveller(pair.shared), _unraveller(pair.own)
+        self._cut = sum(leaf.size for leaf in jax.tree.leaves(pair.shared))
+        self.gradient = Gradient(self._gradient, problem.form, self._residual())
+
+    def init(self, key: Key) -> Params:
+        """The first model."""
+        return _ravel(self.problem.init(key))
+
+    def split(self, params: Params) -> Pair:
+        """A vector as its shared and its own part."""
+        return Pair(params[: self._cut], params[self._cut :])
+
+    def join(self, params: Any) -> Params:
+        """The vector again."""
+        return jnp.concatenate(params) if isinstance(params, Pair) else params
+
+    def unravel(self, params: Any) -> Any:
+        """The model as the problem writes it."""
+        parts = params if isinstance(params, Pair) else self.split(params)
+        shared = self._shared(parts.shared)
+        return Pair(shared, self._own(parts.own)) if self.problem.personal else shared
+
+    def decide(self, params: Any, shown: Any, at: At) -> Any:
+        """The problem's, as are the next two."""
+        return self.problem.decide(self.unravel(params), shown, at)
+
+    def reveal(self, decision: Any, sample: Sample) -> Any:
+        """What is seen after the decision."""
+        return self.problem.reveal(decision, sample)
+
+    def loss(self, params: Any, seen: Any) -> Any:
+        """A scalar."""
+        return self.problem.loss(self.unravel(params), seen)
+
+    def one(self, params: Any, sample: Sample, at: At) -> Any:
+        """What is seen, the loss and the metrics of a single sample."""
+        decision = self.decide(params, sample.shown, at)
+        seen = jax.lax.stop_gradient(self.problem.reveal(decision, sample))  # it is given
+        return seen, self.loss(params, seen), self.problem.metrics(decision, sample)
+
+    def many(self, params: Any, samples: Sample, at: At) -> Any:
+        """The same of several samples at one model."""
+        if self.problem.together is not None:
+            return self.problem.together(self.unravel(params), samples, at)
+        return jax.vmap(self.one, in_axes=(None, 0, SEVERAL))(params, samples, at)
 
     def face(self, params: Any, sample: Sample, at: At) -> Faced:
         """One client decides."""
@@ -150,65 +196,19 @@ class Flat(NamedTuple):
         learns = here if news is None else here & news
         return Faced(seen, learns, jnp.where(here, loss, 0), metrics)
 
-
-def flat(problem: Problem) -> Flat:
-    """`problem` with its parameters as one vector, in the dtype in force."""
-    shapes = problem.shapes
-    pair = shapes if isinstance(shapes, Pair) else Pair(shapes, ())
-    unravel_shared, unravel_own = _unraveller(pair.shared), _unraveller(pair.own)
-    shared_size = sum(leaf.size for leaf in jax.tree.leaves(pair.shared))
-
-    def split(params: Params) -> Pair:
-        return Pair(params[:shared_size], params[shared_size:])
-
-    def join(params: Any) -> Params:
-        return jnp.concatenate(params) if isinstance(params, Pair) else params
-
-    def unravel(params: Any) -> Any:
-        parts = params if isinstance(params, Pair) else split(params)
-        shared = unravel_shared(parts.shared)
-        return Pair(shared, unravel_own(parts.own)) if isinstance(shapes, Pair) else shared
-
-    def many(params: Any, samples: Sample, at: At) -> Any:
-        if problem.together is not None:
-            return problem.together(unravel(params), samples, at)
-        return jax.vmap(one, in_axes=(None, 0, SEVERAL))(params, samples, at)
-
-    def one(params: Any, sample: Sample, at: At) -> Any:
-        decision = vectors.decide(params, sample.shown, at)
-        seen = jax.lax.stop_gradient(problem.reveal(decision, sample))  # it is given
-        return seen, vectors.loss(params, seen), problem.metrics(decision, sample)
-
-    def gradient(params: Any, seen: Any) -> Any:
+    def _gradient(self, params: Any, seen: Any) -> Any:
         if isinstance(params, Pair):
-            return jax.grad(vectors.loss)(params, seen)
-        return _ravel(jax.grad(problem.loss)(unravel(params), seen))
+            return jax.grad(self.loss)(params, seen)
+        return _ravel(jax.grad(self.problem.loss)(self.unravel(params), seen))
 
-    def residual() -> Residual | None:
-        if problem.residual is None:
+    def _residual(self) -> Residual | None:
+        nested = self.problem.residual
+        if nested is None:
             return None
-        nested = problem.residual
         return nested._replace(
-            shared=lambda params, x: nested.shared(unravel_shared(params), x),
-            own=lambda params, x: nested.own(unravel_own(params), x),
+            shared=lambda params, x: nested.shared(self._shared(params), x),
+            own=lambda params, x: nested.own(self._own(params), x),
         )
-
-    vectors = Flat(
-        init=lambda key: _ravel(problem.init(key)),
-        split=split,
-        join=join,
-        unravel=unravel,
-        decide=lambda params, shown, at: problem.decide(unravel(params), shown, at),
-        reveal=problem.reveal,
-        loss=lambda params, seen: problem.loss(unravel(params), seen),
-        gradient=Gradient(gradient, problem.form, residual()),
-        one=one,
-        many=many,
-        news=problem.news,
-        form=problem.form,
-        convex=problem.convex,
-    )
-    return vectors
 
 
 def _ravel(nested: Any) -> Params:

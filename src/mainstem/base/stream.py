@@ -1,45 +1,75 @@
 """What arrives, and how a client gets its share of it."""
 
-from collections.abc import Callable
+import abc
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base.values import SEVERAL, At, Form, Params, Sample
-from mainstem.spec import UNRECORDED, Spec
+from mainstem.base.values import SEVERAL, At, Sample
+from mainstem.value import Value
 
 
-class Stream(NamedTuple):
-    """What arrives. `chunk` is what the host sends ahead, `sample` what the device makes of it.
+class Sampler(Value):
+    """What the device makes samples with: the part of a stream that a compiled program is given."""
 
-    A dataset stays on the device (`resident`) and its chunks are indices; a generator sends
-    nothing; a file sends the rows themselves.
+    expected: Any = None  # (t, k) -> the expected loss as a `Form`, if it is known
+    # (drawn, piece of a client, t) -> the minimiser of the aggregate risk at step t - 1, if it is known
+    minimiser: Any = None
+
+    @abc.abstractmethod
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        """What client `at.k` gets at step `at.t`, from its piece of the chunk and its share of what was drawn."""
+
+    def samples(self, pieces: Any, at: At, drawn: Any) -> Sample:
+        """The samples of the clients `at.k`, in order; `pieces` has their axis first."""
+
+        def one(piece: Any, at: At, drawn: Any) -> Sample:
+            return _present(self.sample(piece, at, drawn))
+
+        if drawn is None:
+            return jax.vmap(one, in_axes=(0, SEVERAL, None))(pieces, at, None)
+
+        def now(x: Any) -> Any:
+            return jax.lax.dynamic_index_in_dim(x, (at.t - 1) % len(x), keepdims=False)
+
+        def asked(x: Any) -> Any:
+            return x if len(x) == len(at.k) else x[at.k]  # as many as there are: all, in order
+
+        turn = jax.tree.map(now, drawn.cycle)
+        share = Drawn(drawn.common, *jax.tree.map(asked, (drawn.each, turn)))
+        return jax.vmap(one, in_axes=(0, SEVERAL, Drawn(None, 0, 0)))(pieces, at, share)
+
+
+class Stream(Sampler):
+    """What arrives: `chunk` is what the host sends ahead, `sample` what the device makes of it.
+
+    The rows of a dataset stay on the device and its chunks are indices; a generator sends nothing; a
+    file sends the rows themselves.
     """
 
     clients: int
-    steps: int | None  # None: endless
-    resident: Any
-    chunk: Callable[[int, int, int], Any]  # (seed, first, last) -> leaves [steps, clients, ...]
-    sample: Callable[[Any, Any, At], Sample]  # (resident, the piece of this step and client, at)
-    rows: Callable[[], Sample | None]  # the distinct samples, where a piece is an index into them
-    expected: Callable[[Any, Any], Form] | None = None  # (t, k) -> the expected loss, if known
-    targets: Callable[[], np.ndarray] | None = None  # all that is hidden, if it can be looked at
-    # seed -> what is drawn once for a whole run; `sample` then gets (resident, its share of it)
-    drawn: Callable[[int], "Drawn"] | None = None
-    # (resident, piece, t) -> the minimiser of the aggregate risk at step t - 1, if known
-    minimiser: Callable[[Any, Any, Any], Params] | None = None
-    exam: Callable[[int], "Exam"] | None = None  # seed -> samples held out, if there are any
-    spec: Spec = UNRECORDED
+    steps: int | None = None  # None: endless
+    targets: Any = None  # () -> all that is hidden, if it can be looked at
+    exam: Any = None  # seed -> samples held out, an `Exam`, if there are any
 
-    def known(self, seed: int) -> Any:
-        """What all samples of a run with this seed are made from."""
-        return self.resident if self.drawn is None else (self.resident, self.drawn(seed))
+    @property
+    def device(self) -> Sampler:
+        """What makes samples of pieces; the stream itself, unless it holds more than that."""
+        return self
 
-    def samples(self, known: Any, pieces: Any, at: At) -> Sample:
-        """The samples of the clients `at.k`, in order; `pieces` has their axis first."""
-        return sampled(self.sample, self.drawn is not None)(known, pieces, at)
+    def chunk(self, seed: int, first: int, last: int) -> Any:
+        """What the host sends for these steps: leaves [steps, clients, ...]."""
+        return ()
+
+    def drawn(self, seed: int) -> "Drawn | None":
+        """What is drawn once for a whole run with this seed, if anything is."""
+        return None
+
+    def rows(self) -> Sample | None:
+        """The distinct samples, where a piece is an index into them."""
+        return None
 
 
 class Drawn(NamedTuple):
@@ -48,31 +78,6 @@ class Drawn(NamedTuple):
     common: Any = ()  # the same for all
     each: Any = ()  # leaves [clients, ...]
     cycle: Any = ()  # leaves [n, clients, ...]: step t has the ((t - 1) mod n)-th
-
-
-def sampled(sample: Callable[..., Sample], drawn: bool) -> Callable[[Any, Any, At], Sample]:
-    """A stream's `sample` for several clients at once."""
-
-    def one(known: Any, piece: Any, at: At) -> Sample:
-        return _present(sample(known, piece, at))
-
-    def several(known: Any, pieces: Any, at: At) -> Sample:
-        if not drawn:
-            return jax.vmap(one, in_axes=(None, 0, SEVERAL))(known, pieces, at)
-        resident, run = known
-
-        def now(x: Any) -> Any:
-            return jax.lax.dynamic_index_in_dim(x, (at.t - 1) % len(x), keepdims=False)
-
-        def asked(x: Any) -> Any:
-            return x if len(x) == len(at.k) else x[at.k]  # as many as there are: all, in order
-
-        turn = jax.tree.map(now, run.cycle)
-        run = Drawn(run.common, *jax.tree.map(asked, (run.each, turn)))
-        axes = (None, Drawn(None, 0, 0)), 0, SEVERAL
-        return jax.vmap(one, in_axes=axes)((resident, run), pieces, at)
-
-    return several
 
 
 def _present(sample: Sample) -> Sample:

@@ -71,12 +71,20 @@ def joined(features: Any, *numbers: Any) -> Any:
 
 
 def constant(values: Any) -> jax.Array:
-    """Numbers fixed at construction, in the dtype in force.
+    """Numbers in the dtype in force, traced or not.
 
-    Cast on the host, because JAX 0.10 keeps one device copy of a NumPy array and hands it out in
-    either mode of `enable_x64`.
+    Those of the host are cast there, because JAX 0.10 keeps one device copy of a NumPy array and hands it
+    out in either mode of `enable_x64`.
     """
-    return jnp.asarray(np.asarray(values).astype(jnp.result_type(float)))
+    dtype = jnp.result_type(float)
+    if isinstance(values, jax.Array):
+        return values.astype(dtype)
+    return jnp.asarray(np.asarray(values).astype(dtype))
+
+
+def of_client(numbers: Any, k: Any) -> Any:
+    """Client k's number where there is one for each client, else everybody's."""
+    return numbers if jnp.ndim(numbers) == 0 else jnp.asarray(numbers)[k]
 
 
 def cast(tree: Any, dtype: str) -> Any:

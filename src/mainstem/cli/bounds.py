@@ -1,10 +1,54 @@
 """`mainstem bounds`: every theorem in numbers."""
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from mainstem.cli import show
+
+# A world in which every theorem's assumptions hold.
+CONSTANTS: dict[str, Any] = {
+    "steps": 1000,
+    "clients": 20,
+    "step": 0.01,
+    "gap": 5,
+    "lipschitz": 2.0,
+    "divergence": 4.5,
+    "curvature": 0.5,
+    "smoothness": 1.0,
+    "distance": 1.0,
+    "largest": 1.0,
+    "risk": 0.05,
+    "noise": 1.0,
+    "spatial": 0.5,
+    "temporal": 0.1,
+    "shift": None,  # the least that FedSEA's Theorem 2 allows
+    "rate": 0.1,
+    "period": 1,
+    "variance": 1.0,
+    "rounding": 0.5,
+    "levels": 3,
+    "blocks": 10,
+    "parameters": 650,
+    "heard": 7,
+    "held": 100,
+    "batch": 10,
+    "epochs": 5,
+    "deviation": 0.1,
+    "data": 1.0,
+    "model": 0.5,
+    "disagreement": 0.1,
+    "drift": 0.0001,
+    "shared": 10,
+    "own": 5,
+    "radius": 1.0,
+    "gradient": 2.0,
+    "norm": 21.0,
+    "actions": 5,
+    "round_trip": 3,
+}
 
 
 def bounds(
@@ -18,19 +62,56 @@ def bounds(
 
     Example: mainstem bounds fedomd_theorem_1 --set steps=2000 --set gap=20
     """
-    from mainstem import check
-    from mainstem.theory import listing
+    from mainstem import check, theory
 
-    names: tuple[str, ...] = listing.THEOREMS
+    known = {it.__name__: it for paper in theory.PAPERS for it in getattr(theory, paper).THEOREMS}
     if theorem is not None:
-        names = (check.one_of("bounds", "the theorem", theorem, names),)
-    rows = listing.listed(dict(_constant(change) for change in set_ or []), names)
+        known = {check.one_of("bounds", "the theorem", theorem, known): known[theorem]}
+    changes = dict(_constant(change) for change in set_ or [])
+    for name in changes:
+        check.one_of("bounds", "a constant", name, list(CONSTANTS))
+    rows = [_line(it, CONSTANTS | changes, refuse=len(known) == 1) for it in known.values()]
     if json:
         show.as_json(rows)
         return
     for row in rows:
         value = "-" if row["value"] is None else f"{row['value']:.6g}"
         print(f"{row['theorem']:34}{value:>12}  {row['kind']:11} {row['says']}")
+
+
+def _line(theorem: Callable[..., Any], constants: dict[str, Any], refuse: bool) -> dict[str, Any]:
+    """What a theorem says for these constants, or why it says nothing."""
+    from mainstem.errors import BadParameter
+    from mainstem.theory import fedsea_shift
+
+    wanted = inspect.signature(theorem).parameters
+    given = {key: value for key, value in constants.items() if key in wanted}
+    if "shift" in given and given["shift"] is None:
+        known = {key: constants[key] for key in ("smoothness", "curvature", "gap")}
+        given["shift"] = fedsea_shift(**known)
+    line: dict[str, Any] = {"theorem": theorem.__name__, "value": None, "kind": "refused"}
+    line |= {"says": "", "constants": given}
+    try:
+        return line | _told(theorem, theorem(**given))
+    except BadParameter as error:
+        if refuse:
+            raise
+        return line | {"says": str(error)}
+
+
+def _told(theorem: Callable[..., Any], found: Any) -> dict[str, Any]:
+    from mainstem.theory import Bound, Comparison, Rate
+
+    if isinstance(found, Bound):
+        return {"value": float(found), "kind": "guarantee", "says": str(found)}
+    if isinstance(found, Rate):
+        return {"value": float(found.shape), "kind": "rate", "says": str(found)}
+    if isinstance(found, Comparison):
+        says = f"alpha {found.one:.6g} against {found.other:.6g}, {found.ratio:.3g} times"
+        return {"value": found.ratio, "kind": "comparison", "says": says}
+    summary = str(inspect.getdoc(theorem)).partition("\n")[0]
+    says = summary.partition(":math:")[0].rstrip(": ")
+    return {"value": float(found), "kind": "comparison", "says": says}
 
 
 def _constant(change: str) -> tuple[str, object]:

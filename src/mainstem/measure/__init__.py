@@ -14,6 +14,7 @@ from mainstem.measure.constants import (
 from mainstem.measure.estimate import Estimate
 from mainstem.measure.geometry import divergence, gap
 from mainstem.measure.heterogeneity import heterogeneity
+from mainstem.measure.of_run import average_model, bandit_regret, held_out, msd, policy_value
 from mainstem.measure.prefix import Prefix
 from mainstem.measure.steps import path_length
 from mainstem.measure.tracking import tracking
@@ -21,15 +22,20 @@ from mainstem.measure.tracking import tracking
 __all__ = [
     "Estimate",
     "Prefix",
+    "average_model",
+    "bandit_regret",
     "curvature",
     "distance",
     "divergence",
     "gap",
+    "held_out",
     "heterogeneity",
     "lipschitz",
     "mean_curvature",
     "mean_smoothness",
+    "msd",
     "path_length",
+    "policy_value",
     "sample_smoothness",
     "smoothness",
     "spread",

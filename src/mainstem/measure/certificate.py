@@ -13,12 +13,14 @@ $w - g/\mu$ is the tightest. Every point a search looks at proves such a bound; 
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mainstem import check
+from mainstem.base import Domain
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[float, Array]]
@@ -27,13 +29,37 @@ Rounding = Callable[[Array, float], tuple[float, Array]]
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Feasible(NamedTuple):
-    """A convex domain as the solver needs it; an "l2 ball" is centred at the origin."""
+class Region(NamedTuple):
+    """A domain as the solver sees it: in NumPy's float64, and with a title for its statement."""
 
-    name: str
-    project: Callable[[Array], Array]
-    support: Callable[[Array], float] | None  # max of <g, u> over the domain; None if unbounded
-    bounds: tuple[Array | float, Array | float] | None = None
+    domain: Domain
+    title: str
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a support is known."""
+        return self.domain.bounded
+
+    @property
+    def reach(self) -> float | None:
+        """The radius of an l2 ball, infinity for everything, else None."""
+        return None if self.domain.reach is None else float(self.domain.reach)
+
+    @property
+    def bounds(self) -> tuple[Any, Any] | None:
+        """The ends of a box."""
+        return self.domain.bounds
+
+    def project(self, params: Array) -> Array:
+        """The nearest point."""
+        if self.reach == math.inf:
+            return params
+        with jax.enable_x64(True):
+            return np.asarray(self.domain.project(jnp.asarray(params, jnp.float64)))
+
+    def support(self, gradient: Array) -> float:
+        """The largest <gradient, u> over the region."""
+        return float(self.domain.support(gradient))
 
 
 class Solution(NamedTuple):
@@ -45,58 +71,23 @@ class Solution(NamedTuple):
     statement: str
 
 
-def everything() -> Feasible:
-    """No constraint at all."""
-    return Feasible("everything", lambda w: w, None)
-
-
-def l2_ball(radius: float) -> Feasible:
-    """All params of Euclidean norm at most `radius`."""
-    check.positive("l2_ball", "radius", radius)
-
-    def project(params: Array) -> Array:
-        return params * min(1.0, radius / max(norm(params), 1e-300))
-
-    return Feasible(f"l2 ball of radius {radius:g}", project, lambda g: radius * norm(g))
-
-
-def box(low: Array | float, high: Array | float, name: str = "box") -> Feasible:
-    """All params between `low` and `high`, coordinate by coordinate; either may be infinite."""
-
-    def support(gradient: Array) -> float:
-        return float(np.sum(np.maximum(gradient * low, gradient * high)))
-
-    bounded = bool(np.all(np.isfinite(low)) and np.all(np.isfinite(high)))
-    project: Callable[[Array], Array] = lambda w: np.clip(w, low, high)  # noqa: E731
-    return Feasible(name, project, support if bounded else None, (low, high))
-
-
 def norm(vector: Array) -> float:
     """The Euclidean norm."""
     return float(np.linalg.norm(vector))
 
 
-def ball_radius(feasible: Feasible, size: int) -> float | None:
-    """The radius where the domain is an l2 ball, infinity where it is everything, else None."""
-    if feasible.support is None and feasible.bounds is None and feasible.name == "everything":
-        return math.inf
-    if feasible.support is not None and feasible.name.startswith("l2 ball"):
-        return float(feasible.support(np.eye(1, size)[0]))
-    return None
-
-
 def certificate(
-    params: Array, gradient: Array, feasible: Feasible, curvature: float, error: Array
+    params: Array, gradient: Array, region: Region, curvature: float, error: Array
 ) -> tuple[float, float]:
     """A bound on f(params) - min f, and how much rounding may have taken from that bound.
 
     `error` bounds each gradient entry's own error. `params` may lie outside the domain.
     """
     ulps = (16 + params.size) * EPS
-    if feasible.support is None:
+    if not region.bounded:
         if curvature == 0:
             return math.inf, 0.0
-        move = feasible.project(params - gradient / curvature) - params
+        move = region.project(params - gradient / curvature) - params
         gap = -float(gradient @ move + curvature / 2 * (move @ move))
         wrong = norm(error) * (norm(move) + norm(error) / curvature)
         size = (norm(gradient) + curvature * norm(move)) * (norm(params) + norm(move))
@@ -104,12 +95,12 @@ def certificate(
     moves = [np.zeros_like(params)]
     if curvature > 0:
         full = -gradient / curvature
-        moves += [full, feasible.project(params + full) - params]
-    spread = feasible.support(error) + feasible.support(-error) + 2 * float(error @ abs(params))
+        moves += [full, region.project(params + full) - params]
+    spread = region.support(error) + region.support(-error) + 2 * float(error @ abs(params))
     best = (math.inf, 0.0)
     for move in moves:
         slope = gradient + curvature * move
-        most, bend = feasible.support(-slope), curvature / 2 * float(move @ move)
+        most, bend = region.support(-slope), curvature / 2 * float(move @ move)
         gap = float(slope @ params) + most + bend
         size = float((abs(gradient) + curvature * abs(move)) @ abs(params)) + abs(most) + bend
         best = min(best, (max(gap, 0.0), spread + ulps * size), key=sum)
@@ -122,13 +113,13 @@ class Search:
     def __init__(
         self,
         function: Function,
-        feasible: Feasible,
+        region: Region,
         curvature: float,
         rounding: Rounding | None,
         tolerance: float,
         most: int,
     ) -> None:
-        self.function, self.feasible, self.curvature = function, feasible, curvature
+        self.function, self.region, self.curvature = function, region, curvature
         self.rounding, self.tolerance, self.most = rounding, tolerance, most
         self.evaluations = 0
         self.params: Array = np.zeros(0)
@@ -147,7 +138,7 @@ class Search:
             error = 4 * EPS * abs(gradient)
             self.rounding = lambda _, value: (32 * EPS * abs(value), error)
         wrong, error = self.rounding(params, value)
-        gap, doubt = certificate(params, gradient, self.feasible, self.curvature, error)
+        gap, doubt = certificate(params, gradient, self.region, self.curvature, error)
         self.lower = max(self.lower, value - gap - doubt - wrong)
         if inside and value < self.value:
             self.params, self.value, self.gradient = params, value, gradient
@@ -167,7 +158,7 @@ class Search:
 
     def solution(self) -> Solution:
         """The answer, and in words what it is best among."""
-        name = self.feasible.name
+        name = self.region.title
         where = "over everything" if name == "everything" else f"in the {name}"
         statement = f"best {where} (certified within {self.gap:.1e})"
         return Solution(self.params, self.value, self.gap, statement)

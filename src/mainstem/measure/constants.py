@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, Linear, Problem, flat
+from mainstem.base import Flat, Form, Problem
 from mainstem.errors import BadData
 from mainstem.measure.estimate import Estimate, about, at_least, at_most, exact, mean
 from mainstem.measure.geometry import steepest
@@ -43,7 +43,7 @@ def lipschitz(prefix: Prefix, norm: str = "l2") -> Estimate:
         return steepest(forms.matrix, forms.vector, domain, rank_one=problem.linear is not None)
     if norm == "l2" and problem.linear is not None and problem.linear.slope is not None:
         largest = problem.linear.slope * float(np.sqrt(row_squares(prefix).max()))
-        if domain.support is None:
+        if domain.whole:
             return exact(largest if problem.curvature == 0 else np.inf)
         if problem.curvature == 0:
             return at_most(largest)
@@ -63,7 +63,7 @@ def row_losses(prefix: Prefix, at: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _gradient_norm(problem: Problem, norm: str) -> Callable[[Any, Any], Any]:
-    vectors = flat(problem)
+    vectors = Flat(problem)
 
     def of(seen: Any, at: Any) -> Any:
         slope = vectors.gradient(at, seen)
@@ -74,19 +74,20 @@ def _gradient_norm(problem: Problem, norm: str) -> Callable[[Any, Any], Any]:
 
 @functools.lru_cache(maxsize=16)
 def _loss(problem: Problem) -> Callable[[Any, Any], Any]:
-    vectors = flat(problem)
+    vectors = Flat(problem)
     return lambda seen, at: vectors.loss(at, seen)
 
 
 def row_squares(prefix: Prefix) -> np.ndarray:
     """The squared norm of the features of each distinct sample."""
-    assert prefix.problem.linear is not None
-    return np.asarray(prefix.each(_square(prefix.problem.linear)))
+    return np.asarray(prefix.each(_square(prefix.problem)))
 
 
 @functools.lru_cache(maxsize=16)
-def _square(linear: Linear) -> Callable[[Any], Any]:
-    return lambda seen: jnp.sum(linear.features(seen) ** 2)
+def _square(problem: Problem) -> Callable[[Any], Any]:
+    assert problem.linear is not None
+    features = problem.linear.features
+    return lambda seen: jnp.sum(features(seen) ** 2)
 
 
 def _places(prefix: Prefix) -> list[np.ndarray]:
@@ -113,7 +114,7 @@ def curvature(prefix: Prefix) -> Estimate:
     if not problem.convex:
         raise BadData("curvature: the problem is not convex")
     if problem.form is None:
-        flat_out = problem.linear is not None and prefix.domain.support is None
+        flat_out = problem.linear is not None and prefix.domain.whole
         return exact(problem.curvature) if flat_out else at_least(problem.curvature)
     matrices = prefix.each(problem.form).matrix
     lowest = matrices if matrices.ndim == 1 else np.linalg.eigvalsh(matrices)[:, 0]
@@ -189,7 +190,7 @@ def _some(prefix: Prefix, most: int) -> tuple[Any, np.ndarray]:
 @functools.lru_cache(maxsize=16)
 def _mean_product(problem: Problem, twice: bool) -> Any:
     """(model, samples, shares, v) -> the mean of H v, or of H H v; kept compiled."""
-    vectors = flat(problem)
+    vectors = Flat(problem)
 
     def product(params: Any, one: Any, v: Any) -> Any:
         return jax.jvp(lambda w: vectors.gradient(w, one), (params,), (v,))[1]
@@ -206,7 +207,7 @@ def _mean_product(problem: Problem, twice: bool) -> Any:
 
 def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
     """The largest second derivative among some single samples, by the power method."""
-    vectors = flat(prefix.problem)
+    vectors = Flat(prefix.problem)
     random_start = np.random.default_rng(0).normal(size=len(at))
 
     def of(one: Any) -> Any:
@@ -278,7 +279,7 @@ def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
 @functools.lru_cache(maxsize=16)
 def _scatter(problem: Problem, length: int) -> tuple[Any, Any]:
     """What is summed over a stretch for `spread`, and what is made of the sums."""
-    vectors = flat(problem)
+    vectors = Flat(problem)
 
     def of(seen: Any, here: Any, at: Any) -> Any:
         slopes = jax.vmap(lambda one: vectors.gradient(at, one))(seen) * here[:, None]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import At, Problem, Sample, Stream, cast, flat
+from mainstem.base import At, Flat, Problem, Sample, Stream, cast
 
 
 def examined(
@@ -17,7 +17,7 @@ def examined(
     dtype = str(models.dtype)
     many = models.ndim == 3
     with jax.enable_x64(dtype == "float64"):
-        vectors = flat(problem)
+        vectors = Flat(problem)
         at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
 
         def one(model: Any, shown: Any, hidden: Any) -> Any:

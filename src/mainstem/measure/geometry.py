@@ -1,6 +1,5 @@
 """Of domains and syncs: how far, how steep at most, how long apart."""
 
-import itertools
 from typing import Any
 
 import jax
@@ -10,8 +9,6 @@ import numpy as np
 from mainstem import check
 from mainstem.base import Domain, Mirror, Sync
 from mainstem.measure.estimate import Estimate, at_most, exact
-
-CORNERS = 12  # dimensions of a box of which all corners are tried
 
 
 def gap(sync: Sync, steps: int) -> int:
@@ -38,30 +35,15 @@ def divergence(mirror: Mirror, start: Any) -> Estimate:
     """
     check.instance("divergence", "mirror", mirror, Mirror, "euclidean(box(-1, 1))")
     domain, x = mirror.domain, np.asarray(start, np.float64)
-    if domain.support is None or mirror.spec.name == "p_norm":
-        wanted = "be euclidean or entropy, on a bounded domain"
-        raise check.refuse("divergence", "mirror", wanted, mirror)
     with jax.enable_x64(True):
         inside = np.allclose(domain.project(jnp.asarray(x)), x)
-    if not inside or (mirror.spec.name == "entropy" and x.min() <= 0):
-        raise check.refuse("divergence", "start", f"lie inside the {domain.name}", start)
-    if mirror.spec.name == "entropy":
-        if domain.bounds is None:
-            return exact(-np.log(x.min()))
-        ends = np.array(domain.bounds)[:, None]
-        return exact(np.sum(np.max(ends * np.log(ends / x) - ends + x, axis=0)))
-    return exact(_farthest(domain, x) ** 2 / 2)
-
-
-def _farthest(domain: Domain, x: np.ndarray) -> float:
-    """The largest distance from x to a point of the domain."""
-    if domain.bounds is not None:
-        low, high = domain.bounds
-        return float(np.linalg.norm(np.maximum(np.abs(x - low), np.abs(x - high))))
-    if domain.spec.name == "l2_ball":
-        return float(domain.spec.arguments["radius"] + np.linalg.norm(x))
-    corners = _corners(domain, len(x))
-    return float(np.max(np.linalg.norm(corners - x, axis=1)))
+    if domain.bounded and not inside:
+        raise check.refuse("divergence", "start", f"lie inside the {domain.title}", start)
+    found = mirror.divergence(x) if domain.bounded else None
+    if found is None:
+        wanted = "be euclidean or entropy, on a bounded domain"
+        raise check.refuse("divergence", "mirror", wanted, mirror)
+    return exact(found)
 
 
 def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> Estimate:
@@ -72,7 +54,7 @@ def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> 
     matrices, vectors = np.asarray(matrices, np.float64), np.asarray(vectors, np.float64)
     size = vectors.shape[-1]
     scalar = matrices.ndim == 1
-    if domain.support is None:
+    if not domain.bounded:
         flat = not np.any(matrices)
         return exact(np.max(np.linalg.norm(vectors, axis=1)) if flat else np.inf)
     if scalar and domain.bounds is not None:
@@ -80,26 +62,18 @@ def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> 
         return exact(np.max(np.linalg.norm(np.maximum(np.abs(low), np.abs(high)), axis=1)))
     top = np.abs(matrices) if scalar else np.linalg.eigvalsh(matrices)[:, -1]
     lengths = np.linalg.norm(vectors, axis=1)
-    if domain.spec.name == "l2_ball":
-        found = np.max(top * domain.spec.arguments["radius"] + lengths)
+    if domain.reach is not None:
+        found = np.max(top * domain.reach + lengths)
         return exact(found) if scalar or rank_one else at_most(found)
-    if domain.bounds is not None and size > CORNERS:
-        far = np.sqrt(size) * max(abs(end) for end in domain.bounds)
+    corners = domain.corners(size)  # a convex function is largest at one of them
+    if domain.bounds is not None and corners is None:
+        far = domain.farthest(np.zeros(size))
         return at_most(np.max(top * far + lengths))
-    corners = _corners(domain, size)  # a convex function is largest at one of them
+    if corners is None:
+        wanted = "be a box, a ball or the simplex"
+        raise check.refuse("measure", "domain", wanted, domain)
     largest = 0.0
     for matrix, vector in zip(matrices, vectors, strict=True):
         moved = corners * matrix if scalar else corners @ matrix
         largest = max(largest, float(np.max(np.linalg.norm(moved - vector, axis=1))))
     return exact(largest)
-
-
-def _corners(domain: Domain, size: int) -> np.ndarray:
-    if domain.bounds is not None:
-        return np.array(list(itertools.product(domain.bounds, repeat=size)), float)
-    if domain.spec.name == "simplex":
-        return np.eye(size)
-    if domain.spec.name == "l1_ball":
-        radius = domain.spec.arguments["radius"]
-        return np.concatenate([radius * np.eye(size), -radius * np.eye(size)])
-    raise check.refuse("measure", "domain", "be a box, a ball or the simplex", domain.name)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Form
+from mainstem.base import Form, cast
 from mainstem.errors import BadData
 from mainstem.measure.prefix import Prefix
 from mainstem.measure.steps import minima
@@ -44,8 +44,9 @@ def heterogeneity(prefix: Prefix) -> Heterogeneity:
     stream = prefix.stream
     if stream.expected is None:
         raise BadData("heterogeneity: the stream does not know its expected losses: see spread")
-    expected, ks = stream.expected, np.arange(stream.clients)
+    ks = np.arange(stream.clients)
     with jax.enable_x64(True):
+        expected = cast(stream.device, "float64").expected
         by_client = jax.vmap(expected, in_axes=(None, 0))
         by_step = jax.jit(jax.vmap(by_client, in_axes=(0, None)))
         forms = by_step(jnp.arange(1, prefix.steps + 1), jnp.asarray(ks))

@@ -15,22 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
-from mainstem import random
-from mainstem.base import (
-    SEVERAL,
-    At,
-    Domain,
-    Flat,
-    Form,
-    Problem,
-    Sample,
-    Stream,
-    cast,
-    flat,
-    sampled,
-)
+from mainstem import random, replay
+from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Sampler, Stream, cast
 from mainstem.errors import BadData
-from mainstem.measure.certificate import Feasible, Solution
+from mainstem.measure.certificate import Solution
 from mainstem.measure.quadratic_solver import minimise_quadratic
 from mainstem.measure.solver import minimise
 
@@ -84,33 +72,26 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
     """From the sums of the quadratic forms."""
     totals = list(form_sums(question, prefixes))
     matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
-    name = question.domain.spec.name
-    projects = name != "p_ball" and (matrices.all() or name in ("simplex", "everything"))
+    domain = question.domain
+    projects = domain.projects and (matrices.all() or domain.unit_sum or not domain.bounded)
     if matrices.ndim == 1 and len(prefixes) > 1 and projects:
         return _isotropic(question, matrices, vectors, constants)
     return solved(
-        [
-            minimise_quadratic(*form, feasible(question.domain), radius=question.radius)
-            for form in totals
-        ]
+        [minimise_quadratic(*form, question.domain, radius=question.radius) for form in totals]
     )
 
 
 def form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
     """The summed form of each prefix, in rising order."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    known = stream.expected if question.expected else None
-    drawn = stream.drawn is not None
-    replay = _replay_of(
-        question.problem, stream.sample, drawn, known, stream.clients, question.dtype
-    )
     total, done = [0.0, 0.0, 0.0], 0
     while done < prefixes[-1]:
         last = min(done + STEPS, prefixes[-1])
         with jax.enable_x64(question.dtype == "float64"):
-            pieces = cast(stream.chunk(question.seed, done + 1, last), question.dtype)
-            resident = cast(stream.known(question.seed), question.dtype)
-            forms = replay(key, resident, pieces, jnp.arange(done + 1, last + 1))
+            given = replay.given(stream, question.seed, done + 1, last, question.dtype)
+            steps, problem = jnp.arange(done + 1, last + 1), cast(question.problem, question.dtype)
+            size = {"clients": stream.clients, "expected": question.expected}
+            forms = _forms(problem, key, *given, steps, **size)
         running = [
             np.cumsum(np.asarray(part, np.float64), axis=0) + before
             for part, before in zip(forms, total, strict=True)
@@ -122,38 +103,30 @@ def form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, An
         total, done = [part[-1] for part in running], last
 
 
-@functools.lru_cache(maxsize=16)
-def _replay_of(
-    problem: Problem, sample: Any, drawn: bool, expected: Any, clients: int, dtype: str
-) -> Any:
-    """(key, resident, pieces, steps) -> for each step, the mean of the clients' forms; kept compiled."""
-    with jax.enable_x64(dtype == "float64"):
-        ks, vectors = jnp.arange(clients), flat(problem)
+@functools.partial(jax.jit, static_argnames=("clients", "expected"))
+def _forms(
+    problem: Problem,
+    key: Any,
+    sampler: Sampler,
+    drawn: Any,
+    pieces: Any,
+    steps: Any,
+    *,
+    clients: int,
+    expected: bool,
+) -> Form:
+    """For each step, the mean of the clients' forms."""
+    ks = jnp.arange(clients)
 
-    def step(key: Any, resident: Any, pieces: Any, t: Any) -> Form:
-        if expected is not None:
-            forms = jax.vmap(lambda k: expected(t, k))(ks)
+    def step(pieces: Any, t: Any) -> Form:
+        if expected:
+            forms = jax.vmap(lambda k: sampler.expected(t, k))(ks)
         else:
-            seen, here = seen_by(vectors, sampled(sample, drawn), key, resident, pieces, t, ks)
-            assert vectors.form is not None
-            forms = jax.vmap(Form.times)(jax.vmap(vectors.form)(seen), here)
+            seen, here = replay.seen(problem, sampler, key, drawn, pieces, t, ks)
+            forms = jax.vmap(Form.times)(jax.vmap(problem.form)(seen), here)
         return Form(*(jnp.mean(part, axis=0) for part in forms))
 
-    return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
-
-
-def seen_by(
-    problem: Flat, samples: Any, key: Any, resident: Any, pieces: Any, t: Any, ks: Any
-) -> tuple[Any, Any]:
-    """What the clients saw at step t, and 1 for each that saw anything, else 0.
-
-    For a problem that reveals the same whatever was decided.
-    """
-    at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
-    got = samples(resident, pieces, at)
-    seen = jax.vmap(problem.one, in_axes=(None, 0, SEVERAL))(problem.init(key), got, at)[0]
-    here = jnp.ones(len(ks)) if got.count is None else (got.count > 0).astype(float)
-    return seen, here.astype(jnp.result_type(float))
+    return jax.vmap(step)(pieces, steps)
 
 
 def _isotropic(
@@ -162,7 +135,7 @@ def _isotropic(
     """Many prefixes at once, where A is a multiple of I: the minimiser is a projection."""
     domain = question.domain
     if not scale.all():
-        if domain.support is None:
+        if not domain.bounded:
             raise BadData("regret: linear losses have no best model on an unbounded domain")
         values = constants - np.array([domain.support(vector) for vector in vectors])
         points = np.eye(vectors.shape[1])[np.argmax(vectors, axis=1)]
@@ -173,7 +146,7 @@ def _isotropic(
             0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
         )
     gaps = 1e-12 * np.maximum(1, np.abs(constants))
-    where = "over everything" if domain.support is None else f"in the {domain.name}"
+    where = "over everything" if domain.whole else f"in the {domain.title}"
     return Hindsight(values, gaps, points, f"best {where} (closed form)")
 
 
@@ -218,14 +191,13 @@ def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.n
 def _replayed(question: Question, last: int) -> Sample:
     """All samples of the first `last` steps, step after step."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    replay = _replayer(stream.sample, stream.drawn is not None, stream.clients)
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
-        resident = cast(stream.known(question.seed), question.dtype)
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)
-            pieces = cast(stream.chunk(question.seed, first, end), question.dtype)
-            part = jax.device_get(replay(key, resident, pieces, jnp.arange(first, end + 1)))
+            given = replay.given(stream, question.seed, first, end, question.dtype)
+            steps = jnp.arange(first, end + 1)
+            part = jax.device_get(_samples(key, *given, steps, clients=stream.clients))
             if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
                 raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
             parts.append(part)
@@ -233,16 +205,15 @@ def _replayed(question: Question, last: int) -> Sample:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
 
 
-@functools.lru_cache(maxsize=16)
-def _replayer(sample: Any, drawn: bool, clients: int) -> Any:
-    """(key, resident, pieces, steps) -> the samples of all clients at each step; kept compiled."""
-
-    def step(key: Any, resident: Any, pieces: Any, t: Any) -> Sample:
-        ks = jnp.arange(clients)
-        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
-        return sampled(sample, drawn)(resident, pieces, at)
-
-    return jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
+@functools.partial(jax.jit, static_argnames="clients")
+def _samples(
+    key: Any, sampler: Sampler, drawn: Any, pieces: Any, steps: Any, *, clients: int
+) -> Sample:
+    """The samples of all clients at each step."""
+    ks = jnp.arange(clients)
+    return jax.vmap(lambda pieces, t: replay.arrived(sampler, key, drawn, pieces, t, ks))(
+        pieces, steps
+    )
 
 
 class _Objective:
@@ -250,7 +221,7 @@ class _Objective:
 
     def __init__(self, problem: Problem, rows: Sample):
         self.size = problem.size
-        vectors = flat(problem)
+        vectors = Flat(problem)
         rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
 
         def seen(sample: Sample) -> Any:
@@ -289,25 +260,13 @@ def _minimised(
     return minimise(
         lambda params: objective.at(params, weight),
         start,
-        feasible(question.domain),
-        curvature=problem.curvature,
+        question.domain,
+        curvature=float(problem.curvature),
         hessian=(lambda params: objective.curve(params, weight))
         if objective.size <= HESSIAN
         else None,
         radius=question.radius,
     )
-
-
-def feasible(domain: Domain) -> Feasible:
-    """The domain in NumPy's float64."""
-
-    def project(params: np.ndarray) -> np.ndarray:
-        with jax.enable_x64(True):
-            return np.asarray(domain.project(jnp.asarray(params, jnp.float64)))
-
-    support = domain.support
-    reach = None if support is None else lambda gradient: float(support(gradient))
-    return Feasible(domain.name, project, reach, domain.bounds)
 
 
 def solved(solutions: list[Solution]) -> Hindsight:

@@ -16,12 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random
-from mainstem.base import Flat, Form, cast, flat
+from mainstem import random, replay
+from mainstem.base import Domain, Flat, Form, cast
 from mainstem.errors import BadData
-from mainstem.measure.certificate import EPS, Feasible, Solution
-from mainstem.measure.hindsight import MOST, STEPS, Hindsight, Question, seen_by, solved
+from mainstem.measure.certificate import EPS, Solution
+from mainstem.measure.hindsight import MOST, STEPS, Hindsight, Question, solved
 from mainstem.measure.solver import minimise
+from mainstem.parts import l2_ball
+from mainstem.value import integer, positive, value
 
 
 def best_pair(question: Question, prefixes: list[int], weights: np.ndarray | None) -> Hindsight:
@@ -46,7 +48,7 @@ def _joint(question: Question, prefixes: list[int], weights: np.ndarray | None) 
         raise BadData("regret: personal regret wants convex losses, to be sure of the best")
     clients = question.stream.clients
     shares = (np.ones(clients) if weights is None else weights) / clients
-    quadratic, free = question.problem.form is not None, question.domain.support is None
+    quadratic, free = question.problem.form is not None, question.domain.whole
     if quadratic and free:
         return [_eliminated(forms, shares, _split(question)) for forms in _sums(question, prefixes)]
     return [_searched(question, prefix, shares) for prefix in prefixes]
@@ -99,20 +101,20 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     precise = partial(jax.enable_x64, question.dtype == "float64")  # never across a yield
     with precise():
-        vectors, ks = flat(question.problem), jnp.arange(stream.clients)
-        resident = cast(stream.known(question.seed), question.dtype)
+        problem, ks = cast(question.problem, question.dtype), jnp.arange(stream.clients)
+        vectors = Flat(problem)
 
-    def step(resident: Any, pieces: Any, t: Any) -> Any:
-        seen, here = seen_by(vectors, stream.samples, key, resident, pieces, t, ks)
+    def step(sampler: Any, drawn: Any, pieces: Any, t: Any) -> Any:
+        seen, here = replay.seen(problem, sampler, key, drawn, pieces, t, ks)
         return jax.vmap(lambda seen, here: made(vectors, seen, here))(seen, here)
 
-    replay = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))
+    again = jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
     size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
     for begin in range(first, last + 1, size):
         end = min(begin + size - 1, last)
         with precise():
-            pieces = cast(stream.chunk(question.seed, begin, end), question.dtype)
-            forms = jax.device_get(replay(resident, pieces, jnp.arange(begin, end + 1)))
+            given = replay.given(stream, question.seed, begin, end, question.dtype)
+            forms = jax.device_get(again(*given, jnp.arange(begin, end + 1)))
         yield forms
 
 
@@ -225,13 +227,13 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
     if sum(np.asarray(x).nbytes for x in jax.tree.leaves(seen)) > MOST:
         raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
     clients, split, size = len(shares), _split(question), question.problem.size
-    support = question.domain.support
-    radius = question.radius if support is None else float(support(np.eye(1, split)[0]))
-    if support is not None and question.domain.spec.name != "l2_ball":
+    domain = question.domain
+    radius = question.radius if domain.whole or domain.reach is None else float(domain.reach)
+    if domain.reach is None:
         raise BadData("regret: personal regret is over everything or an l2 ball for each model")
 
     with jax.enable_x64(True):
-        vectors = flat(question.problem)
+        vectors = Flat(question.problem)
         seen, factors = cast(seen, "float64"), jnp.asarray(here * shares, jnp.float64)
 
         def total(params: Any) -> Any:
@@ -250,27 +252,29 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
             return float(value), np.asarray(gradient, np.float64)
 
         found = minimise(
-            at, np.zeros(split + clients * (size - split)), _balls(radius, split, clients)
+            at, np.zeros(split + clients * (size - split)), Balls(radius, split, clients)
         )
     return found._replace(value=prefix * found.value, gap=prefix * found.gap)
 
 
-def _balls(radius: float, split: int, clients: int) -> Feasible:
-    """A ball for the shared model and one for each own model."""
+@value
+class Balls(Domain):
+    """A ball of one radius for the shared model, and one for the own model of each client."""
 
-    def parts(vector: np.ndarray) -> list[np.ndarray]:
-        owns = vector[split:].reshape(clients, -1)
-        return [vector[:split], *owns]
+    radius: float = positive()
+    split: int = integer(least=0)
+    clients: int = integer(least=1)
 
-    def project(params: np.ndarray) -> np.ndarray:
-        moved = []
-        for part in parts(params):
-            length = float(np.linalg.norm(part))
-            moved.append(part * min(1.0, radius / max(length, 1e-300)))
-        return np.concatenate(moved)
+    @property
+    def title(self) -> str:
+        return f"l2 balls of radius {self.radius:g}, for the shared and each own model"
 
-    def support(gradient: np.ndarray) -> float:
-        return radius * float(sum(np.linalg.norm(part) for part in parts(gradient)))
+    def _parts(self, vector: Any) -> list[Any]:
+        return [vector[: self.split], *vector[self.split :].reshape(self.clients, -1)]
 
-    name = f"l2 balls of radius {radius:g}, for the shared and each own model"
-    return Feasible(name, project, support)
+    def project(self, params: Any) -> Any:
+        ball = l2_ball(self.radius)
+        return jnp.concatenate([ball.project(part) for part in self._parts(params)])
+
+    def support(self, gradient: Any) -> Any:
+        return self.radius * sum(np.linalg.norm(part) for part in self._parts(gradient))

@@ -11,7 +11,7 @@ from mainstem.errors import MainstemError
 KINDS = ("dr", "ips", "reward")
 
 
-class Value(NamedTuple):
+class Worth(NamedTuple):
     """A mean reward with its 95 % interval."""
 
     estimate: float
@@ -23,18 +23,18 @@ class Value(NamedTuple):
         return f"{self.estimate:.5f} [{self.low:.5f}, {self.high:.5f}] from {self.samples} rows"
 
 
-def value_of(trace: Mapping[str, np.ndarray], kind: str, clients: int) -> Value:
+def worth_of(trace: Mapping[str, np.ndarray], kind: str, clients: int) -> Worth:
     """The mean over all rows of a replayed log.
 
     Rows are a martingale, not independent, since the policy learns from them; the interval is that
     of the sums of each step, which the clients' next decisions do not share.
     """
-    check.one_of("value", "kind", kind, KINDS)
+    check.one_of("policy_value", "kind", kind, KINDS)
     if kind not in trace:
-        raise MainstemError(f"value: {kind} was not recorded: value wants problems.replay")
+        raise MainstemError(f"policy_value: {kind} was not recorded: it wants problems.replay")
     sums = clients * np.ravel(trace[kind])
     rows = clients * np.ravel(trace.get("present", np.ones_like(trace[kind])))
     count = rows.sum()
     estimate = sums.sum() / count
     spread = 1.96 * float(np.sqrt(np.sum((sums - estimate * rows) ** 2))) / count
-    return Value(float(estimate), float(estimate - spread), float(estimate + spread), round(count))
+    return Worth(float(estimate), float(estimate - spread), float(estimate + spread), round(count))

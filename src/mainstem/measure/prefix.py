@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check, random
-from mainstem.base import At, Domain, Problem, Sample, Stream, cast, flat, sampled
+from mainstem import check, random, replay
+from mainstem.base import At, Domain, Flat, Problem, Sample, Sampler, Stream, cast
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Hindsight, Question, best_fixed, seen_by, weighted
+from mainstem.measure.hindsight import Hindsight, Question, best_fixed, weighted
 
 BATCH = 256  # samples whose gradients are held at once
 REST = slice(1, None)
@@ -51,7 +51,7 @@ class Prefix:
         """The first model, as a vector."""
         with jax.enable_x64(True):
             key = random.fold(random.root(self.seed), random.INIT)
-            first = jax.jit(flat(self.problem).init)(key)
+            first = jax.jit(Flat(self.problem).init)(key)
             return np.asarray(self.domain.project(first), np.float64)
 
     @functools.cached_property
@@ -83,7 +83,7 @@ class Prefix:
         came = np.flatnonzero(shares)
         with jax.enable_x64(True):
             rows = jax.tree.map(lambda x: jnp.asarray(x[came]), cast(rows, "float64"))
-            return _revealed(self.problem)(rows), shares[came]
+            return _revealed(cast(self.problem, "float64"), rows), shares[came]
 
     def each(self, of: Callable[..., Any], *given: Any) -> Any:
         """`of(sample, *given)` for every distinct sample that was seen, a few hundred at a time."""
@@ -108,55 +108,60 @@ class Prefix:
             return np.asarray(x)[: count * length].reshape(count, length, *np.shape(x)[1:])
 
         with jax.enable_x64(True):
-            known = cast(stream.known(self.seed), "float64")
             steps = np.arange(1, count * length + 1)
-            pieces = cast(stream.chunk(self.seed, 1, count * length), "float64")
-            summed = _summed(
-                self.problem, stream.sample, stream.drawn is not None, stream.clients, of, then
-            )
+            sampler, drawn, pieces = replay.given(stream, self.seed, 1, count * length, "float64")
             parts = jax.tree.map(cut, (pieces, steps))
-            return jax.tree.map(np.asarray, summed(key, known, parts, given))
+            ways: Any = {"clients": stream.clients, "of": of, "then": then}
+            found = _summed(
+                cast(self.problem, "float64"), sampler, (key, drawn), parts, given, **ways
+            )
+            return jax.tree.map(np.asarray, found)
 
 
 def _as_it_is(sums: Any) -> Any:
     return sums
 
 
-@functools.lru_cache(maxsize=16)
+@functools.partial(jax.jit, static_argnames=("clients", "of", "then"))
 def _summed(
-    problem: Problem, sample: Any, drawn: bool, clients: int, of: Any, then: Callable[[Any], Any]
+    problem: Problem,
+    sampler: Sampler,
+    run: Any,
+    parts: Any,
+    given: Any,
+    *,
+    clients: int,
+    of: Callable[..., Any],
+    then: Callable[[Any], Any],
 ) -> Any:
-    """(key, known, stretches, given) -> `then` of the sum of `of` over each stretch; kept compiled."""
+    """`then` of the sum of `of` over each stretch; `run` are its key and what it has drawn."""
+    (key, drawn), ks = run, jnp.arange(clients)
 
-    def one(key: Any, known: Any, step: Any, given: Any) -> Any:
+    def one(step: Any) -> Any:
         pieces, t = step
-        ks, samples = jnp.arange(clients), sampled(sample, drawn)
-        return of(*seen_by(flat(problem), samples, key, known, pieces, t, ks), *given)
+        return of(*replay.seen(problem, sampler, key, drawn, pieces, t, ks), *given)
 
-    def stretch(key: Any, known: Any, steps: Any, given: Any) -> Any:
+    def stretch(steps: Any) -> Any:
         first, rest = (jax.tree.map(lambda x, part=part: x[part], steps) for part in (0, REST))
 
         def add(total: Any, step: Any) -> Any:
-            return jax.tree.map(jnp.add, total, one(key, known, step, given)), None
+            return jax.tree.map(jnp.add, total, one(step)), None
 
-        return then(jax.lax.scan(add, one(key, known, first, given), rest)[0])
+        return then(jax.lax.scan(add, one(first), rest)[0])
 
-    def all_of(key: Any, known: Any, parts: Any, given: Any) -> Any:
-        return jax.lax.map(lambda part: stretch(key, known, part, given), parts)
-
-    return jax.jit(all_of)
+    return jax.lax.map(stretch, parts)
 
 
-@functools.lru_cache(maxsize=16)
-def _revealed(problem: Problem) -> Any:
-    """Samples -> what is seen of them; kept compiled."""
-    vectors = flat(problem)
+@jax.jit
+def _revealed(problem: Problem, rows: Sample) -> Any:
+    """What is seen of samples."""
+    vectors = Flat(problem)
 
     def seen(sample: Sample) -> Any:
         at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
         return vectors.one(vectors.init(at.key), sample, at)[0]
 
-    return jax.jit(jax.vmap(seen))
+    return jax.vmap(seen)(rows)
 
 
 @functools.lru_cache(maxsize=32)

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mainstem import check
+from mainstem.base import Domain
 from mainstem.measure.certificate import (
     EPS,
     Array,
-    Feasible,
+    Region,
     Rounding,
     Solution,
-    ball_radius,
     norm,
 )
 from mainstem.measure.solver import minimise, secular, settle
@@ -60,7 +60,7 @@ def minimise_quadratic(
     A: ArrayLike,
     b: ArrayLike,
     c: float,
-    feasible: Feasible,
+    domain: Domain,
     *,
     tolerance: float = 1e-10,
     radius: float = 100.0,
@@ -72,21 +72,21 @@ def minimise_quadratic(
     function has no minimum there, and the ball of `radius` is taken instead. Eigenvalues that
     rounding cannot tell from zero count as zero.
 
-    >>> from mainstem.measure.solver import everything
+    >>> from mainstem.parts import everything
     >>> minimise_quadratic([[2.0, 0.0], [0.0, 0.0]], [2.0, 0.0], 1.0, everything())[:2]
     (array([1., 0.]), 0.0)
     """
     quadratic = decompose(A, b, c)
-    if ball_radius(feasible, quadratic.linear.size) == math.inf:
-        found = anywhere(quadratic, feasible, tolerance)
+    if domain.reach == math.inf:
+        found = anywhere(quadratic, domain, tolerance)
         if found is not None:
             return found
     curvature = max(float(quadratic.eigenvalues.min()) - quadratic.noise, 0.0)
-    domain = settle(feasible, quadratic.linear.size, curvature, radius)
+    region = settle(domain, curvature, radius)
     return minimise(
         quadratic.at,
-        closed_form(quadratic, domain),
-        domain,
+        closed_form(quadratic, region),
+        region,
         curvature=curvature,
         hessian=quadratic.hessian,
         tolerance=tolerance,
@@ -130,7 +130,7 @@ def rounding(quadratic: Quadratic) -> Rounding:
     return errors
 
 
-def anywhere(quadratic: Quadratic, feasible: Feasible, tolerance: float) -> Solution | None:
+def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution | None:
     """The least-norm minimiser over everything, or None where b is not in the range of A."""
     steep = quadratic.eigenvalues > 2 * quadratic.noise
     linear = quadratic.rotate(quadratic.linear)
@@ -152,7 +152,7 @@ def anywhere(quadratic: Quadratic, feasible: Feasible, tolerance: float) -> Solu
     if steep.any():
         curvature = float(quadratic.eigenvalues[steep].min()) - quadratic.noise
     found = minimise(
-        at, params, feasible, curvature=curvature, tolerance=tolerance, rounding=rounding(quadratic)
+        at, params, domain, curvature=curvature, tolerance=tolerance, rounding=rounding(quadratic)
     )
     if steep.all() or not steep.any():
         return found
@@ -160,20 +160,19 @@ def anywhere(quadratic: Quadratic, feasible: Feasible, tolerance: float) -> Solu
     return found._replace(statement=read)
 
 
-def closed_form(quadratic: Quadratic, domain: Feasible) -> Array:
-    """The minimiser where a formula gives it, otherwise the point of the domain nearest 0."""
+def closed_form(quadratic: Quadratic, region: Region) -> Array:
+    """The minimiser where a formula gives it, otherwise the point of the region nearest 0."""
     linear, size = quadratic.linear, quadratic.linear.size
-    reach = ball_radius(domain, size)
+    reach = region.reach
     if reach is not None:
         turned = secular(quadratic.eigenvalues, quadratic.rotate(linear), reach)
-        return domain.project(quadratic.back(turned))
-    if domain.bounds is not None and quadratic.matrix is None:
+        return region.project(quadratic.back(turned))
+    if region.bounds is not None and quadratic.matrix is None:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             free = np.where(linear == 0, 0.0, linear / quadratic.eigenvalues)
-        return domain.project(free)
-    if domain.name.startswith("simplex") and not quadratic.eigenvalues.any():
-        total = float(domain.project(np.zeros(size)).sum())
+        return region.project(free)
+    if region.domain.unit_sum and not quadratic.eigenvalues.any():
         vertex = np.zeros(size)
-        vertex[np.argmax(linear)] = total
+        vertex[np.argmax(linear)] = 1.0
         return vertex
-    return domain.project(np.zeros(size))
+    return region.project(np.zeros(size))

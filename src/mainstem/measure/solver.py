@@ -8,22 +8,18 @@ import scipy.linalg
 import scipy.optimize
 
 from mainstem import check
+from mainstem.base import Domain
 from mainstem.measure.certificate import (
     EPS,
     Array,
-    Feasible,
     Function,
+    Region,
     Rounding,
     Search,
     Solution,
-    ball_radius,
-    box,
-    everything,
-    l2_ball,
     norm,
 )
-
-__all__ = ["Feasible", "Solution", "box", "everything", "l2_ball", "minimise"]
+from mainstem.parts import box, l2_ball
 
 Hessian = Callable[[Array], Array]
 
@@ -33,7 +29,7 @@ LARGEST_HESSIAN = 2000  # above this many parameters a Hessian costs more than i
 def minimise(
     value_and_gradient: Function,
     start: Array,
-    feasible: Feasible,
+    domain: Domain | Region,
     *,
     curvature: float = 0.0,
     hessian: Hessian | None = None,
@@ -58,22 +54,22 @@ def minimise(
     """
     check.at_least("minimise", "curvature", curvature, 0)
     params = np.array(start, dtype=np.float64)
-    domain = settle(feasible, params.size, curvature, radius)
+    region = settle(domain, curvature, radius)
     if params.size > LARGEST_HESSIAN:
         hessian = None
-    search = Search(value_and_gradient, domain, curvature, rounding, tolerance, most)
-    if not math.isfinite(search.at(domain.project(params))[0]):
+    search = Search(value_and_gradient, region, curvature, rounding, tolerance, most)
+    if not math.isfinite(search.at(region.project(params))[0]):
         raise check.refuse("minimise", "start", "have a finite value and gradient", start)
-    reach = ball_radius(domain, params.size)
+    reach = region.reach
     if reach is not None and hessian is not None:
         newton(search, hessian, reach)
     elif reach is not None:
         quasi_newton(search, reach, 2000)
     budget = 2000 if hessian is None else 200
     while not search.done:
-        if domain.bounds is not None:
+        if region.bounds is not None:
             quasi_newton(search, None, budget)
-        if domain.bounds is None or budget > 2000:
+        if region.bounds is None or budget > 2000:
             accelerated(search, budget)
         if hessian is not None:
             polish(search, hessian)
@@ -81,21 +77,22 @@ def minimise(
     return search.solution()
 
 
-def settle(feasible: Feasible, size: int, curvature: float, radius: float) -> Feasible:
-    """The domain the minimum is taken over: bounded unless there is curvature, its name in full."""
-    name = feasible.name
-    if feasible.support is not None or curvature > 0:
-        reach = ball_radius(feasible, size)
-        return feasible._replace(name=f"l2 ball of radius {reach:g}" if name == "l2 ball" else name)
+def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
+    """What the minimum is taken over: bounded unless there is curvature, its title in full."""
+    if isinstance(domain, Region):
+        return domain
+    if domain.bounded or curvature > 0:
+        return Region(domain, domain.title)
     check.positive("minimise", "radius", radius)
-    if feasible.bounds is not None:
-        low, high = feasible.bounds
+    if domain.bounds is not None:
+        low, high = domain.bounds
         nearest = np.clip(0.0, low, high)
-        cut = f"{name} cut to {radius:g} around its point nearest 0 in every entry"
-        return box(np.maximum(low, nearest - radius), np.minimum(high, nearest + radius), cut)
-    if name != "everything":
-        raise check.refuse("minimise", "feasible", "have a support or bounds", name)
-    return l2_ball(radius)._replace(name=f"l2 ball of radius {radius:g}, taken for everything")
+        title = f"{domain.title} cut to {radius:g} around its point nearest 0 in every entry"
+        cut = box(np.maximum(low, nearest - radius), np.minimum(high, nearest + radius))
+        return Region(cut, title)
+    if domain.reach != math.inf:
+        raise check.refuse("minimise", "domain", "have a support or bounds", domain)
+    return Region(l2_ball(radius), f"l2 ball of radius {radius:g}, taken for everything")
 
 
 def quasi_newton(search: Search, radius: float | None, most: int) -> None:
@@ -110,13 +107,13 @@ def quasi_newton(search: Search, radius: float | None, most: int) -> None:
 
     if search.done:
         return
-    bounds = search.feasible.bounds
+    bounds = search.region.bounds
     limits = None if bounds is None else scipy.optimize.Bounds(*bounds)
     options = {"maxiter": most, "maxfun": search.most, "maxcor": 20, "ftol": 0.0, "gtol": 0.0}
     found = scipy.optimize.minimize(
         at, search.params, (), "L-BFGS-B", True, bounds=limits, callback=stop, options=options
     )
-    search.at(search.feasible.project(found.x))
+    search.at(search.region.project(found.x))
 
 
 def newton(search: Search, hessian: Hessian, radius: float) -> None:
@@ -129,7 +126,7 @@ def newton(search: Search, hessian: Hessian, radius: float) -> None:
         if not slope < 0:
             return
         while True:
-            ahead = search.feasible.project(params + step * move)
+            ahead = search.region.project(params + step * move)
             new = search.at(ahead)
             if new[0] <= value + 1e-4 * step * slope or search.done:
                 break
@@ -179,7 +176,7 @@ def secular(eigenvalues: Array, linear: Array, radius: float) -> Array:
 
 def accelerated(search: Search, most: int) -> None:
     """Projected gradient with momentum, backtracking and restarts (O'Donoghue and Candes 2015)."""
-    project, last = search.feasible.project, search.evaluations + most
+    project, last = search.region.project, search.evaluations + most
     point = ahead = search.params
     lipschitz, momentum = steepness(search), 1.0
     while not search.done and search.evaluations < last:
@@ -215,7 +212,7 @@ def steepness(search: Search) -> float:
 
 def polish(search: Search, hessian: Hessian) -> None:
     """Semismooth Newton on w = project(w - s g): fast once the active face is found."""
-    project, size = search.feasible.project, search.params.size
+    project, size = search.region.project, search.params.size
     for _ in range(30):
         if search.done:
             return
@@ -224,7 +221,7 @@ def polish(search: Search, hessian: Hessian) -> None:
         curve = hessian(params)
         step = 1 / max(float(abs(curve).sum(axis=1).max()), 1e-300)
         target = params - step * gradient
-        turn = projection_jacobian(search.feasible, target)
+        turn = projection_jacobian(search.region, target)
         system = np.eye(size) - turn + step * turn @ curve
         move = scipy.linalg.lstsq(
             system, project(target) - params, cond=1e-13, lapack_driver="gelsy"
@@ -237,11 +234,11 @@ def polish(search: Search, hessian: Hessian) -> None:
             return
 
 
-def projection_jacobian(feasible: Feasible, at: Array) -> Array:
+def projection_jacobian(region: Region, at: Array) -> Array:
     """The projection's derivative by differences: exact on a polyhedron away from its kinks."""
-    if feasible.bounds is not None:
-        return np.diag((feasible.project(at) == at).astype(np.float64))
+    if region.bounds is not None:
+        return np.diag((region.project(at) == at).astype(np.float64))
     size = 1e-6 * max(1.0, float(abs(at).max()))
-    base = feasible.project(at)
-    columns = [(feasible.project(at + size * unit) - base) / size for unit in np.eye(at.size)]
+    base = region.project(at)
+    columns = [(region.project(at + size * unit) - base) / size for unit in np.eye(at.size)]
     return np.stack(columns, axis=1)

@@ -10,14 +10,14 @@ import numpy as np
 
 from mainstem.base import Form, Problem
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Hindsight, Question, feasible
+from mainstem.measure.hindsight import Hindsight, Question
 from mainstem.measure.prefix import Prefix
 from mainstem.measure.quadratic_solver import minimise_quadratic
 
 
 def minima(forms: Form, question: Question) -> Hindsight:
     """The best in the domain for each of several quadratic losses."""
-    domain = feasible(question.domain)
+    domain = question.domain
     found = [
         minimise_quadratic(matrix, vector, float(constant), domain, radius=question.radius)
         for matrix, vector, constant in zip(*forms, strict=True)

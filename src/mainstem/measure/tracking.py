@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check, random
-from mainstem.base import SEVERAL, At, Batch, Problem, Stream, cast, flat
-from mainstem.theory.dynamic_fedavg import between_factor, within_factor
+from mainstem import check, random, replay
+from mainstem.base import SEVERAL, At, Batch, Flat, Problem, Stream, cast
 
 
 class Tracking(NamedTuple):
@@ -85,16 +84,13 @@ def tracking(
 
 def _look(problem: Problem, stream: Stream) -> Any:
     """(seed, t) -> Hessian, each agent's gradient covariance and mean, the move, and N_k."""
-    vectors, clients = flat(problem), stream.clients
-    ks = jnp.arange(clients)
+    vectors, ks = Flat(cast(problem, "float64")), jnp.arange(stream.clients)
 
-    def made(key: Any, known: Any, pieces: Any, ahead: Any, t: Any) -> Any:
-        at = At(t, ks, jax.vmap(lambda k: random.fold(key, random.STREAM, t, k))(ks))
-        samples = stream.samples(known, pieces, at)
-        assert stream.minimiser is not None
-        one = jax.tree.map(lambda x: x[0], pieces)
-        before = stream.minimiser(known, one, t)
-        best = stream.minimiser(known, jax.tree.map(lambda x: x[0], ahead), t + 1)
+    def made(sampler: Any, key: Any, drawn: Any, pieces: Any, ahead: Any, t: Any) -> Any:
+        at = replay.at_all(key, random.STREAM, t, ks)
+        samples = sampler.samples(pieces, at, drawn)
+        before = sampler.minimiser(drawn, jax.tree.map(lambda x: x[0], pieces), t)
+        best = sampler.minimiser(drawn, jax.tree.map(lambda x: x[0], ahead), t + 1)
 
         def agent(sample: Any, at: At) -> Any:
             seen = vectors.one(best, sample, at)[0]
@@ -116,11 +112,25 @@ def _look(problem: Problem, stream: Stream) -> Any:
     compiled = jax.jit(made)
 
     def look(seed: int, t: int) -> Any:
-        pieces = cast(stream.chunk(seed, t, t + 1), "float64")
-        now = jax.tree.map(lambda x: np.asarray(x)[0], pieces)
-        ahead = jax.tree.map(lambda x: np.asarray(x)[1], pieces)
-        known = cast(stream.known(seed), "float64")
-        told = compiled(jnp.asarray(random.root(seed)), known, now, ahead, jnp.int32(t))
-        return jax.device_get(told)
+        sampler, drawn, pieces = replay.given(stream, seed, t, t + 1, "float64")
+        now, ahead = (jax.tree.map(lambda x, n=n: np.asarray(x)[n], pieces) for n in (0, 1))
+        key = jnp.asarray(random.root(seed))
+        return jax.device_get(compiled(sampler, key, drawn, now, ahead, jnp.int32(t)))
 
     return look
+
+
+def within_factor(owner: str, held: Any, batch: Any, epochs: Any) -> np.ndarray:
+    """tau_s of eq. (27): what drawing B_k of N_k samples in E_k epochs leaves of their variance."""
+    held, batch, epochs = (
+        check.counts(owner, name, value)
+        for name, value in (("held", held), ("batch", batch), ("epochs", epochs))
+    )
+    if np.any(batch > held):
+        raise check.refuse(owner, "batch", "be at most what is held", batch.tolist())
+    return np.asarray((held - batch) / (np.maximum(held - 1, 1) * batch * epochs))
+
+
+def between_factor(clients: int, heard: int) -> float:
+    """tau_eps of eq. (27): what drawing L of K clients leaves of their variance."""
+    return (clients - heard) / max(clients - 1, 1)

@@ -82,7 +82,7 @@ def accuracy(
         settings["network"] = ms.network(up=delay // 2, down=delay - delay // 2)
     algorithm = METHODS[method](scale_of(method, source) if scale is None else scale)
     run = runner.run(algorithm, problem, stream, **settings)
-    return np.asarray(run.held_out()["correct"].mean(axis=1))
+    return np.asarray(ms.measure.held_out(run)["correct"].mean(axis=1))
 
 
 def swept(

@@ -7,7 +7,7 @@ Twenty clients on [-3, 3], a ~ N(2, 5), loss (x - a)^2 / 2 at even steps and (x 
 import numpy as np
 
 import mainstem as ms
-from mainstem import parts, rules
+from mainstem import parts, theory
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.papers.evidence import Evidence, logarithmic, together
 from mainstem.papers.result import Numbers
@@ -24,7 +24,7 @@ CHOSEN = (
 def algorithm(period: int, heard: int = CLIENTS) -> Algorithm:
     """FedOMD of which `heard` clients speak every `period` steps."""
     return ms.fedomd(
-        rules.fedomd_strongly_convex(CURVATURE),
+        theory.fedomd_strongly_convex(CURVATURE),
         mirror=parts.euclidean(parts.box(LOW, HIGH)),
         sync=parts.every(period),
         participation=parts.everyone() if heard == CLIENTS else parts.exactly(heard),

@@ -29,8 +29,9 @@ DECIDES = (  # everything but the command line and the results themselves
         "streams",
         "theory",
         "random.py",
-        "rules.py",
+        "replay.py",
         "spec.py",
+        "value.py",
     ),
 )
 PAPERS = "mainstem.papers."

@@ -15,12 +15,12 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts
 from mainstem.base import Algorithm, Problem, Stream
+from mainstem.measure.tracking import between_factor, within_factor
 from mainstem.papers.evidence import Evidence, near, together
 from mainstem.papers.result import Numbers
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
 from mainstem.streams.walking import least_risk
-from mainstem.theory.dynamic_fedavg import between_factor, within_factor
 
 PAPER = "Rizk, Vlaski and Sayed 2020"
 AGENTS, HEARD, HOLDS = 20, 7, 100
@@ -86,8 +86,9 @@ def small_step(runner: Runner, *, seeds: int) -> np.ndarray:
 
 def _small_step(solved: Callable[[Any, Any], Any], seed: int) -> float:
     stream, ridge = world(), 2 * RHO
-    assert stream.drawn is not None
-    agents, line = stream.drawn(seed).each, stream.chunk(seed, 1, 1)[0, 0, 1]
+    drawn, line = stream.drawn(seed), stream.chunk(seed, 1, 1)[0, 0, 1]
+    assert drawn is not None
+    agents = drawn.each
     lines = line + agents.offsets
     best = np.asarray(solved(lines, agents.scales), np.float64)
     draw = np.random.default_rng([seed, 12])

@@ -19,7 +19,8 @@ from typing import Any
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.engines.simulate import simulate
 from mainstem.run import Run, load
-from mainstem.spec import Spec, plain
+from mainstem.spec import name_of, plain
+from mainstem.value import Value, parts_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ENGINE = ("engines/simulate", "engines/meeting.py", "base", "random.py")
@@ -37,14 +38,11 @@ def fingerprint(*names: str) -> str:
     return digest.hexdigest()
 
 
-def makers(value: Any) -> Iterator[str]:
-    """The modules of the factories that made `value` and its parts."""
-    spec = getattr(value, "spec", None)
-    if isinstance(spec, Spec):
-        if spec.module:
-            yield spec.module
-        for argument in spec.arguments.values():
-            yield from makers(argument)
+def makers(made: Value) -> Iterator[str]:
+    """The modules of the classes of `made` and its parts."""
+    yield type(made).__module__
+    for _, inner in parts_of(made):
+        yield from makers(inner)
 
 
 @functools.cache
@@ -113,7 +111,7 @@ class Runner:
         asked = (algorithm, problem, stream)
         key = [*(plain(each) for each in asked), plain(settings), code(*asked)]
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
-        return self.folder / f"{algorithm.spec.name}-{digest}"
+        return self.folder / f"{name_of(algorithm)}-{digest}"
 
     def run(
         self, algorithm: Algorithm, problem: Problem, stream: Stream, *, seeds: int, **settings: Any

@@ -5,14 +5,16 @@ from mainstem.parts.collect import clipped, each, median, total, trimmed_mean
 from mainstem.parts.domain import box, everything, l1_ball, l2_ball, p_ball, simplex
 from mainstem.parts.mirror import entropy, euclidean, p_norm
 from mainstem.parts.network import network
+from mainstem.parts.optimizer import optimizer
 from mainstem.parts.participation import bernoulli, everyone, exactly, given
 from mainstem.parts.quantiser import quantiser
-from mainstem.parts.step import adagrad, constant, inverse_sqrt, inverse_time
+from mainstem.parts.step import adagrad, auto, constant, inverse_sqrt, inverse_time, schedule
 from mainstem.parts.sync import after_steps, every, never
 
 __all__ = [
     "adagrad",
     "after_steps",
+    "auto",
     "bernoulli",
     "box",
     "clipped",
@@ -33,10 +35,12 @@ __all__ = [
     "median",
     "network",
     "never",
+    "optimizer",
     "p_ball",
     "p_norm",
     "plain",
     "quantiser",
+    "schedule",
     "simplex",
     "top_k",
     "total",

@@ -11,77 +11,114 @@ from mainstem import check
 from mainstem.base import Codec, Params
 from mainstem.errors import BadData
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, value
+
+LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
-def _any_size(size: int) -> None:
-    """Fits every body."""
+@value
+class plain(Codec):
+    """The numbers as they are: 32 (or 64) bits each.
+
+    >>> plain().bits(650, 32)
+    20800.0
+    """
+
+    linear = True
+    unbiased = True
+
+    def encode(self, vector: Params, key: Key) -> Any:
+        return vector
+
+    def decode(self, code: Any, size: int) -> Params:
+        return code
+
+    def bits(self, size: int, word: int) -> float:
+        return float(word * size)
+
+    def nbytes(self, size: int, word: int) -> int:
+        return word // 8 * size
+
+    def pack(self, code: Any) -> bytes:
+        return np.asarray(code).tobytes()
+
+    def unpack(self, data: bytes, size: int, dtype: Any) -> Any:
+        return np.frombuffer(data, dtype, size)
+
+    def variance(self, size: int) -> float | None:
+        return 0.0
 
 
-@recorded
-def plain() -> Codec:
-    """The numbers as they are: 32 (or 64) bits each."""
-    return Codec(
-        encode=lambda vector, key: vector,
-        decode=lambda code, size: code,
-        bits=lambda size, word: float(word * size),
-        nbytes=lambda size, word: word // 8 * size,
-        pack=lambda code: np.asarray(code).tobytes(),
-        unpack=lambda data, size, dtype: np.frombuffer(data, dtype, size),
-        check=_any_size,
-        linear=True,
-    )
+@value
+class half(Codec):
+    """Half precision: 16 bits each.
+
+    >>> half().nbytes(650, 32)
+    1300
+    """
+
+    def encode(self, vector: Params, key: Key) -> Any:
+        return jnp.clip(vector, -LARGEST_HALF, LARGEST_HALF).astype(jnp.float16)
+
+    def decode(self, code: Any, size: int) -> Params:
+        return code.astype(jnp.result_type(float))
+
+    def bits(self, size: int, word: int) -> float:
+        return 16.0 * size
+
+    def nbytes(self, size: int, word: int) -> int:
+        return 2 * size
+
+    def pack(self, code: Any) -> bytes:
+        return np.asarray(code).tobytes()
+
+    def unpack(self, data: bytes, size: int, dtype: Any) -> Any:
+        return np.frombuffer(data, np.float16, size)
+
+    def variance(self, size: int) -> float | None:
+        return 2.0**-22  # a number is off by at most 2^-11 of itself
 
 
-@recorded
-def half() -> Codec:
-    """Half precision: 16 bits each."""
-    largest = float(np.finfo(np.float16).max)
-    return Codec(
-        encode=lambda vector, key: jnp.clip(vector, -largest, largest).astype(jnp.float16),
-        decode=lambda code, size: code.astype(jnp.result_type(float)),
-        bits=lambda size, word: 16.0 * size,
-        nbytes=lambda size, word: 2 * size,
-        pack=lambda code: np.asarray(code).tobytes(),
-        unpack=lambda data, size, dtype: np.frombuffer(data, np.float16, size),
-        check=_any_size,
-    )
+@value
+class top_k(Codec):
+    """The `count` coordinates of largest magnitude, with their positions; the others are zero.
 
+    >>> codec = top_k(1)
+    >>> codec.decode(codec.encode(jnp.array([1.0, -3.0]), None), 2).tolist()
+    [0.0, -3.0]
+    """
 
-@recorded
-def top_k(count: int) -> Codec:
-    """The `count` coordinates of largest magnitude, with their positions; the others are zero."""
-    count = check.integer("top_k", "count", count, least=1)
+    count: int = integer(least=1)
 
-    def encode(vector: Params, key: Key) -> Any:
-        _, positions = jax.lax.top_k(jnp.abs(vector), count)
+    def encode(self, vector: Params, key: Key) -> Any:
+        _, positions = jax.lax.top_k(jnp.abs(vector), self.count)
         positions = jnp.sort(positions)
         return positions.astype(jnp.uint32), vector[positions]
 
-    def decode(code: Any, size: int) -> Params:
+    def decode(self, code: Any, size: int) -> Params:
         positions, values = code
         return jnp.zeros(size, values.dtype).at[positions].set(values)
 
-    def pack(code: Any) -> bytes:
+    def bits(self, size: int, word: int) -> float:
+        return self.count * (word + math.log2(size))
+
+    def nbytes(self, size: int, word: int) -> int:
+        return self.count * (word // 8 + 4)
+
+    def pack(self, code: Any) -> bytes:
         positions, values = code
         return np.asarray(positions, np.uint32).tobytes() + np.asarray(values).tobytes()
 
-    def unpack(data: bytes, size: int, dtype: Any) -> Any:
+    def unpack(self, data: bytes, size: int, dtype: Any) -> Any:
+        count = self.count
         positions = np.frombuffer(data, np.uint32, count)
         if positions.max(initial=0) >= size or np.unique(positions).size != count:
             raise BadData(f"top_k: {count} different places below {size} are wanted")
         return positions, np.frombuffer(data, dtype, count, offset=4 * count)
 
-    def fits(size: int) -> None:
-        if count > size:
-            raise check.refuse("top_k", "count", f"be at most the {size} parameters", count)
+    def check(self, size: int) -> None:
+        if self.count > size:
+            raise check.refuse("top_k", "count", f"be at most the {size} parameters", self.count)
 
-    return Codec(
-        encode,
-        decode,
-        bits=lambda size, word: count * (word + math.log2(size)),
-        nbytes=lambda size, word: count * (word // 8 + 4),
-        pack=pack,
-        unpack=unpack,
-        check=fits,
-    )
+    def variance(self, size: int) -> float | None:
+        return 1 - self.count / size

@@ -1,5 +1,6 @@
 """Domains: the closed convex sets in which models live. Euclidean projections are optax's."""
 
+import itertools
 import math
 from typing import Any
 
@@ -9,87 +10,208 @@ from optax import projections
 
 from mainstem import check
 from mainstem.base import Domain
-from mainstem.spec import recorded
+from mainstem.value import leaf, positive, value
+
+CORNERS = 12  # dimensions of a box of which all corners are listed
 
 
-@recorded
-def everything() -> Domain:
-    """The whole space."""
-    return Domain("everything", project=lambda x: x, support=None)
+@value
+class everything(Domain):
+    """The whole space.
+
+    >>> everything().bounded
+    False
+    """
+
+    bounded = False
+    whole = True
+
+    @property
+    def title(self) -> str:
+        return "everything"
+
+    @property
+    def reach(self) -> Any:
+        return math.inf
+
+    def project(self, params: Any) -> Any:
+        return params
+
+    def ball_of(self, p: Any) -> bool:
+        return True
 
 
-@recorded
-def box(low: float, high: float) -> Domain:
-    """Every coordinate in [low, high]."""
-    low, high = check.number("box", "low", low), check.number("box", "high", high)
-    if low >= high:
-        raise check.refuse("box", "high", f"be above low = {low}", high)
-    return Domain(
-        f"box [{low:g}, {high:g}]",
-        project=lambda x: projections.projection_box(x, low, high),
-        support=lambda g: np.sum(np.maximum(np.asarray(g) * low, np.asarray(g) * high)),
-        bounds=(low, high),
-    )
+def _ends(owner: str, name: str, given: Any) -> Any:
+    """A number, or one for each coordinate; it may be infinite."""
+    try:
+        ends = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise check.refuse(owner, name, "be a number", given) from None
+    if isinstance(given, bool) or ends.ndim > 1 or ends.size == 0 or np.isnan(ends).any():
+        raise check.refuse(owner, name, "be a number", given)
+    return ends if ends.ndim else float(ends)
 
 
-@recorded
-def l2_ball(radius: float) -> Domain:
-    """Euclidean norm at most `radius`."""
-    radius = check.positive("l2_ball", "radius", radius)
-    return Domain(
-        f"l2 ball of radius {radius:g}",
-        project=lambda x: projections.projection_l2_ball(x, radius),
-        support=lambda g: radius * np.linalg.norm(g),
-    )
+@value
+class box(Domain):
+    """Every coordinate in [low, high]: one pair of ends for all, or one for each, or infinite ones.
+
+    >>> box(-1, 1).project(np.array([3.0, 0.5])).tolist()
+    [1.0, 0.5]
+    """
+
+    low: Any = leaf(checked=_ends)
+    high: Any = leaf(checked=_ends)
+
+    def admit(self) -> None:
+        if np.any(np.asarray(self.low) >= self.high):
+            raise check.refuse("box", "high", f"be above low = {self.low}", self.high)
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
+
+    @property
+    def title(self) -> str:
+        if np.ndim(self.low) or np.ndim(self.high):
+            return "box"
+        return f"box [{self.low:.16g}, {self.high:.16g}]"
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        return self.low, self.high
+
+    def project(self, params: Any) -> Any:
+        return projections.projection_box(params, self.low, self.high)
+
+    def support(self, gradient: Any) -> Any:
+        slope = np.asarray(gradient)
+        return np.sum(np.maximum(slope * self.low, slope * self.high))
+
+    def corners(self, size: int) -> np.ndarray | None:
+        if size > CORNERS:
+            return None
+        ends = zip(np.broadcast_to(self.low, size), np.broadcast_to(self.high, size), strict=True)
+        return np.array(list(itertools.product(*ends)), float)
+
+    def farthest(self, params: np.ndarray) -> float:
+        ends = np.maximum(np.abs(params - self.low), np.abs(params - self.high))
+        return float(np.linalg.norm(ends))
 
 
-@recorded
-def simplex() -> Domain:
-    """Non-negative coordinates that sum to one."""
-    return Domain(
-        "simplex",
-        project=lambda x: projections.projection_simplex(x, 1.0),
-        support=lambda g: np.max(g),
-    )
+@value
+class l2_ball(Domain):
+    """Euclidean norm at most `radius`.
+
+    >>> l2_ball(2).support(np.array([3.0, 4.0]))
+    np.float64(10.0)
+    """
+
+    radius: float = positive()
+
+    @property
+    def title(self) -> str:
+        return f"l2 ball of radius {self.radius:.16g}"
+
+    @property
+    def reach(self) -> Any:
+        return self.radius
+
+    def project(self, params: Any) -> Any:
+        return projections.projection_l2_ball(params, self.radius)
+
+    def support(self, gradient: Any) -> Any:
+        return self.radius * np.linalg.norm(gradient)
+
+    def farthest(self, params: np.ndarray) -> float:
+        return float(self.radius + np.linalg.norm(params))
 
 
-@recorded
-def l1_ball(radius: float) -> Domain:
-    """Absolute values that sum to at most `radius`."""
-    radius = check.positive("l1_ball", "radius", radius)
-    return Domain(
-        f"l1 ball of radius {radius:g}",
-        project=lambda x: projections.projection_l1_ball(x, radius),
-        support=lambda g: radius * np.max(np.abs(g)),
-    )
+@value
+class simplex(Domain):
+    """Non-negative coordinates that sum to one.
+
+    >>> simplex().unit_sum
+    True
+    """
+
+    unit_sum = True
+
+    @property
+    def title(self) -> str:
+        return "simplex"
+
+    def project(self, params: Any) -> Any:
+        return projections.projection_simplex(params, 1.0)
+
+    def support(self, gradient: Any) -> Any:
+        return np.max(gradient)
+
+    def corners(self, size: int) -> np.ndarray:
+        return np.eye(size)
 
 
-@recorded
-def p_ball(p: float, radius: float) -> Domain:
-    """p-norm at most `radius`: the domain of the p-norm map, which has no euclidean projection here."""
-    p, radius = power("p_ball", p), check.positive("p_ball", "radius", radius)
-    dual = p / (p - 1)
+@value
+class l1_ball(Domain):
+    """Absolute values that sum to at most `radius`.
 
-    def scaled(x: Any) -> Any:
-        norm = jnp.sum(jnp.abs(x) ** p) ** (1 / p)
-        return x * jnp.minimum(1.0, radius / jnp.where(norm > 0, norm, 1.0))
+    >>> l1_ball(2).corners(2).tolist()
+    [[2.0, 0.0], [0.0, 2.0], [-2.0, -0.0], [-0.0, -2.0]]
+    """
 
-    return Domain(
-        f"{p:g}-norm ball of radius {radius:g}",
-        project=scaled,  # nearest in the map's own divergence, not in euclidean distance
-        support=lambda g: radius * _norm(np.asarray(g), dual),
-    )
+    radius: float = positive()
+
+    @property
+    def title(self) -> str:
+        return f"l1 ball of radius {self.radius:.16g}"
+
+    def project(self, params: Any) -> Any:
+        return projections.projection_l1_ball(params, self.radius)
+
+    def support(self, gradient: Any) -> Any:
+        return self.radius * np.max(np.abs(gradient))
+
+    def corners(self, size: int) -> np.ndarray:
+        return np.concatenate([self.radius * np.eye(size), -self.radius * np.eye(size)])
+
+
+def power(owner: str, name: str, p: Any) -> float:
+    """A norm's exponent, in (1, 2], where |x|_p^2 / 2 is strongly convex."""
+    p = check.number(owner, name, p)
+    if not 1 < p <= 2 or math.isclose(p, 1):
+        raise check.refuse(owner, name, "lie in (1, 2]", p)
+    return p
+
+
+@value
+class p_ball(Domain):
+    """p-norm at most `radius`: the domain of the p-norm map, which has no euclidean projection here.
+
+    >>> p_ball(1.5, radius=1).projects
+    False
+    """
+
+    p: float = leaf(checked=power)
+    radius: float = positive()
+
+    projects = False  # nearest in the map's own divergence, not in euclidean distance
+
+    @property
+    def title(self) -> str:
+        return f"{self.p:.16g}-norm ball of radius {self.radius:.16g}"
+
+    def project(self, params: Any) -> Any:
+        norm = jnp.sum(jnp.abs(params) ** self.p) ** (1 / self.p)
+        return params * jnp.minimum(1.0, self.radius / jnp.where(norm > 0, norm, 1.0))
+
+    def support(self, gradient: Any) -> Any:
+        return self.radius * _norm(np.asarray(gradient), self.p / (self.p - 1))
+
+    def ball_of(self, p: Any) -> bool:
+        return bool(p == self.p)
 
 
 def _norm(g: np.ndarray, p: float) -> Any:
     """The p-norm; scaled, since a large p over- and underflows."""
     largest = np.max(np.abs(g))
     return largest * np.sum(np.abs(g / (largest or 1)) ** p) ** (1 / p)
-
-
-def power(owner: str, p: float) -> float:
-    """A norm's exponent, in (1, 2], where |x|_p^2 / 2 is strongly convex."""
-    p = check.number(owner, "p", p)
-    if not 1 < p <= 2 or math.isclose(p, 1):
-        raise check.refuse(owner, "p", "lie in (1, 2]", p)
-    return p

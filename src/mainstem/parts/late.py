@@ -1,7 +1,9 @@
 """Gradients that wait until the message they went with has come back."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from mainstem.base import Params
@@ -31,7 +33,23 @@ def due(late: Late, merged: Any) -> Any:
     return (late.when > 0) & (late.when <= merged)
 
 
-def first(late: Late, merged: Any) -> tuple[Params, Any, Late]:
+def taken(late: Late, merged: Any, state: Any, step: Callable[..., Any]) -> tuple[Late, Any]:
+    """`step(state, slope, when, whether)` for each that is due, the oldest first; and the rest."""
+
+    def waiting(held: Any) -> Any:
+        return jnp.any(due(held[0], merged))
+
+    def next_one(held: Any) -> Any:
+        late, state = held
+        slope, when, rest = _first(late, merged)
+        return rest, step(state, slope, when, waiting(held))
+
+    if late.when.size == 1:  # at most one can be due
+        return next_one((late, state))
+    return jax.lax.while_loop(waiting, next_one, (late, state))
+
+
+def _first(late: Late, merged: Any) -> tuple[Params, Any, Late]:
     """The first of those that are due (zero if none is), when it was sent, and the rest."""
     waiting = due(late, merged)
     when = jnp.min(jnp.where(waiting, late.when, jnp.iinfo(jnp.int32).max))

@@ -7,15 +7,18 @@ the domains where it can: a euclidean projection after another map's step is not
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem import check
 from mainstem.base import Domain, Mirror, Params
-from mainstem.parts import domain as domains
-from mainstem.spec import recorded
+from mainstem.parts.domain import everything, power, simplex
+from mainstem.value import leaf, part, value
+
+BOX = "box(-1, 1)"
 
 
-@recorded
-def euclidean(domain: Domain | None = None) -> Mirror:
+@value
+class euclidean(Mirror):
     """psi = |x|^2 / 2: the projected gradient step.
 
     >>> from mainstem.parts import box
@@ -23,82 +26,107 @@ def euclidean(domain: Domain | None = None) -> Mirror:
     >>> euclidean(box(-3, 3)).step(jnp.array([2.0]), jnp.array([-5.0]), 1.0).tolist()
     [3.0]
     """
-    chosen = _admit("euclidean", domain, domains.everything(), but="p_ball")
 
-    def step(params: Params, gradient: Params, rate: Any) -> Params:
-        return chosen.project(params - rate * gradient)
+    domain: Domain = part(Domain, BOX, default=everything())
 
-    separable = chosen.bounds is not None or chosen.support is None
-    return Mirror(step, start=chosen.project, domain=chosen, separable=separable)
+    dual_norm = "l2"
 
+    def admit(self) -> None:
+        if not self.domain.projects:
+            raise _inexact("euclidean", "a domain other than p_ball", self.domain)
 
-@recorded
-def entropy(domain: Domain | None = None) -> Mirror:
-    """psi = sum of x log x: exponentiated gradient on the simplex, or on a box above zero."""
-    chosen = _admit("entropy", domain, domains.simplex(), only=("simplex", "box"))
-    bounds = chosen.bounds
-    if bounds is None:
-        return Mirror(_exponentiated, start=_interior, domain=chosen, separable=False)
-    low, high = bounds
-    if low <= 0:
-        raise check.refuse(
-            "entropy", "domain", "be the simplex or a box with low above 0", chosen.name
-        )
+    @property
+    def separable(self) -> bool:
+        return self.domain.bounds is not None or not self.domain.bounded
 
-    def step(params: Params, gradient: Params, rate: Any) -> Params:
-        return jnp.clip(params * jnp.exp(-rate * gradient), low, high)
+    def step(self, params: Params, gradient: Params, rate: Any) -> Params:
+        return self.domain.project(params - rate * gradient)
 
-    return Mirror(step, start=chosen.project, domain=chosen, separable=True)
+    def start(self, params: Params) -> Params:
+        return self.domain.project(params)
+
+    def divergence(self, start: np.ndarray) -> float | None:
+        return self.domain.farthest(start) ** 2 / 2 if self.domain.bounded else None
 
 
-def _exponentiated(params: Params, gradient: Params, rate: Any) -> Params:
-    weight = params * jnp.exp(-rate * (gradient - jnp.min(gradient)))  # the shift cancels
-    return weight / jnp.sum(weight)
+@value
+class entropy(Mirror):
+    """psi = sum of x log x: exponentiated gradient on the simplex, or on a box above zero.
+
+    >>> entropy().step(jnp.array([0.5, 0.5]), jnp.array([0.0, 100.0]), 1.0).tolist()
+    [1.0, 0.0]
+    """
+
+    domain: Domain = part(Domain, BOX, default=simplex())
+
+    dual_norm = "max"
+
+    def admit(self) -> None:
+        if not self.domain.unit_sum and self.domain.bounds is None:
+            raise _inexact("entropy", "simplex or box", self.domain)
+        if self.domain.bounds is not None and np.min(self.domain.bounds[0]) <= 0:
+            wanted = "be the simplex or a box with low above 0"
+            raise check.refuse("entropy", "domain", wanted, self.domain)
+
+    @property
+    def separable(self) -> bool:
+        return not self.domain.unit_sum
+
+    def step(self, params: Params, gradient: Params, rate: Any) -> Params:
+        if self.domain.bounds is not None:
+            return jnp.clip(params * jnp.exp(-rate * gradient), *self.domain.bounds)
+        weight = params * jnp.exp(-rate * (gradient - jnp.min(gradient)))  # the shift cancels
+        return weight / jnp.sum(weight)
+
+    def start(self, params: Params) -> Params:
+        """`params` if it is a positive point of the simplex, else the uniform one."""
+        if self.domain.bounds is not None:
+            return self.domain.project(params)
+        inside = jnp.all(params > 0) & (jnp.abs(jnp.sum(params) - 1) < 1e-3)
+        return jnp.where(inside, params / jnp.sum(params), 1 / params.size)
+
+    def divergence(self, start: np.ndarray) -> float | None:
+        if start.min() <= 0:
+            raise check.refuse("divergence", "start", "be positive for the entropy", start)
+        if self.domain.bounds is None:
+            return float(-np.log(start.min()))
+        ends = np.stack([np.broadcast_to(end, start.shape) for end in self.domain.bounds])
+        return float(np.sum(np.max(ends * np.log(ends / start) - ends + start, axis=0)))
 
 
-def _interior(params: Params) -> Params:
-    """`params` if it is a positive point of the simplex, else the uniform one."""
-    inside = jnp.all(params > 0) & (jnp.abs(jnp.sum(params) - 1) < 1e-3)
-    return jnp.where(inside, params / jnp.sum(params), 1 / params.size)
-
-
-@recorded
-def p_norm(p: float, domain: Domain | None = None) -> Mirror:
+@value
+class p_norm(Mirror):
     """psi = |x|_p^2 / 2 with p in (1, 2], on everything or on its own ball.
 
     The map breaks Assumption 2 of Mitra et al. for some triples: no theorem is claimed for it.
+
+    >>> p_norm(1.5).domain
+    everything()
     """
-    p = domains.power("p_norm", p)
-    chosen = _admit("p_norm", domain, domains.everything(), only=("everything", "p_ball"))
-    if chosen.spec.name == "p_ball" and chosen.spec.arguments["p"] != p:
-        raise check.refuse(
-            "p_norm", "domain", f"be everything or p_ball({p:g}, radius)", chosen.name
-        )
-    dual = p / (p - 1)
 
-    def step(params: Params, gradient: Params, rate: Any) -> Params:
-        moved = _link(params, p) - rate * gradient
-        return chosen.project(_link(moved, dual))
+    p: float = leaf(checked=power)
+    domain: Domain = part(Domain, BOX, default=everything())
 
-    return Mirror(step, start=chosen.project, domain=chosen, separable=False)
+    def admit(self) -> None:
+        if not self.domain.ball_of(self.p):
+            raise _inexact("p_norm", f"everything or p_ball({self.p:g}, radius)", self.domain)
+
+    def step(self, params: Params, gradient: Params, rate: Any) -> Params:
+        moved = _link(params, self.p) - rate * gradient
+        return self.domain.project(_link(moved, self.p / (self.p - 1)))
+
+    def start(self, params: Params) -> Params:
+        return self.domain.project(params)
 
 
-def _link(x: Params, p: float) -> Params:
+def _inexact(owner: str, wanted: str, domain: Domain) -> Exception:
+    return check.refuse(owner, "domain", f"be {wanted}, where its step is exact", domain)
+
+
+def _link(x: Params, p: Any) -> Params:
     """The gradient of |x|_p^2 / 2; that of the dual norm is its inverse."""
     largest = jnp.max(jnp.abs(x))
     unit = x / jnp.where(largest > 0, largest, 1)
     norm = jnp.sum(jnp.abs(unit) ** p) ** (1 / p)
     scale = jnp.where(norm > 0, norm, 1) ** (2 - p)
     return largest * jnp.sign(unit) * jnp.abs(unit) ** (p - 1) * scale
-
-
-def _admit(
-    owner: str, domain: Domain | None, default: Domain, *, only: Any = None, but: str | None = None
-) -> Domain:
-    """`domain` (or the default), if this map's step is exact on it."""
-    chosen = default if domain is None else domain
-    check.instance(owner, "domain", chosen, Domain, "box(-1, 1)")
-    if (only is not None and chosen.spec.name not in only) or chosen.spec.name == but:
-        allowed = "a domain other than p_ball" if only is None else " or ".join(only)
-        raise check.refuse(owner, "domain", f"be {allowed}, where its step is exact", chosen.name)
-    return chosen

@@ -7,70 +7,115 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Participation, constant
+from mainstem.base import Participation, constant, of_client
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, leaf, rates, value
 
 
-def _any(steps: int, clients: int) -> None:
-    """Fits every run."""
+@value
+class everyone(Participation):
+    """All clients, always.
+
+    >>> everyone().expected(clients=20)
+    20.0
+    """
+
+    everyone = True
+
+    def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
+        return jnp.ones(clients, bool)
 
 
-@recorded
-def everyone() -> Participation:
-    """All clients, always."""
-    return Participation(lambda key, t, clients: jnp.ones(clients, bool), _any, everyone=True)
+@value
+class bernoulli(Participation):
+    """Each client by a coin of its own: one rate, or a rate for each client.
 
+    >>> bernoulli([0.5, 1.0]).expected(clients=2)
+    1.5
+    """
 
-@recorded
-def bernoulli(rate: Any) -> Participation:
-    """Each client by a coin of its own: one rate, or a rate for each client."""
-    chance = check.rates("bernoulli", "rate", rate)
+    rate: Any = rates()
 
-    def heard(key: Key, t: Any, clients: int) -> jax.Array:
+    @property
+    def everyone(self) -> bool:
+        return bool(np.all(np.asarray(self.rate) == 1))
+
+    def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
         draws = random.uniform(random.fold(key, random.PARTICIPATE, t), (clients,))
-        return draws < constant(chance)
+        return draws < constant(self.rate)
 
-    def fits(steps: int, clients: int) -> None:
-        if chance.ndim and chance.size != clients:
-            raise check.refuse(
-                "bernoulli", "rate", f"have one entry for each of {clients} clients", rate
-            )
+    def check(self, steps: int, clients: int) -> None:
+        if np.ndim(self.rate) and np.size(self.rate) != clients:
+            wanted = f"have one entry for each of {clients} clients"
+            raise check.refuse("bernoulli", "rate", wanted, self.rate)
 
-    return Participation(heard, fits, everyone=bool(np.all(chance == 1)))
+    def expected(self, clients: int) -> float:
+        return clients * float(np.mean(self.rate))
+
+    def weight(self, k: Any) -> Any:
+        return of_client(1 / constant(self.rate), k)
 
 
-@recorded
-def exactly(count: int) -> Participation:
-    """`count` clients, uniformly without replacement (Mitra et al. 2021, Section VII)."""
-    count = check.integer("exactly", "count", count, least=1)
+@value
+class exactly(Participation):
+    """`count` clients, uniformly without replacement (Mitra et al. 2021, Section VII).
 
-    def heard(key: Key, t: Any, clients: int) -> jax.Array:
+    >>> exactly(5).expected(clients=20)
+    5.0
+    """
+
+    count: int = integer(least=1)
+
+    apart = False
+
+    def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
         draws = random.bits(random.fold(key, random.PARTICIPATE, t), (clients,))
-        return jnp.zeros(clients, bool).at[jnp.argsort(draws)[:count]].set(True)
+        return jnp.zeros(clients, bool).at[jnp.argsort(draws)[: self.count]].set(True)
 
-    def fits(steps: int, clients: int) -> None:
-        if count > clients:
-            raise check.refuse("exactly", "count", f"be at most the {clients} clients", count)
+    def check(self, steps: int, clients: int) -> None:
+        if self.count > clients:
+            raise check.refuse("exactly", "count", f"be at most the {clients} clients", self.count)
 
-    return Participation(heard, fits)
+    def expected(self, clients: int) -> float:
+        return float(self.count)
+
+    def scale(self, clients: int) -> Any:
+        return self.count
 
 
-@recorded
-def given(trace: Any) -> Participation:
-    """A recorded trace: `trace[t - 1][k]` says whether client k is heard at step t."""
+def _table(owner: str, name: str, trace: Any) -> np.ndarray:
     try:
         table = np.asarray(trace, dtype=bool)
     except ValueError:
-        raise check.refuse("given", "trace", "have rows of equal length", trace) from None
+        raise check.refuse(owner, name, "have rows of equal length", trace) from None
     if table.ndim != 2:
-        raise check.refuse(
-            "given", "trace", "be a table of steps by clients", f"shape {table.shape}"
-        )
+        raise check.refuse(owner, name, "be a table of steps by clients", f"shape {table.shape}")
+    return table
 
-    def fits(steps: int, clients: int) -> None:
-        if table.shape[0] < steps or table.shape[1] != clients:
+
+@value
+class given(Participation):
+    """A recorded trace: `trace[t - 1][k]` says whether client k is heard at step t.
+
+    A message counts as often as its client was not heard for it: by one over its share of the trace.
+
+    >>> given([[True, False], [True, True]]).expected(clients=2)
+    1.5
+    """
+
+    trace: Any = leaf(checked=_table)
+
+    def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
+        return jnp.asarray(self.trace)[t - 1]
+
+    def check(self, steps: int, clients: int) -> None:
+        if self.trace.shape[0] < steps or self.trace.shape[1] != clients:
             wanted = f"cover {steps} steps of {clients} clients"
-            raise check.refuse("given", "trace", wanted, f"shape {table.shape}")
+            raise check.refuse("given", "trace", wanted, f"shape {self.trace.shape}")
 
-    return Participation(lambda key, t, clients: jnp.asarray(table)[t - 1], fits)
+    def expected(self, clients: int) -> float:
+        return float(np.mean(np.sum(self.trace, axis=1)))
+
+    def weight(self, k: Any) -> Any:
+        share = jnp.mean(jnp.asarray(self.trace), axis=0, dtype=jnp.result_type(float))[k]
+        return 1 / jnp.where(share > 0, share, 1)

@@ -15,7 +15,7 @@ import numpy as np
 from mainstem import check, random
 from mainstem.base import Codec, Params
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, value
 
 
 class Quantised(NamedTuple):
@@ -25,8 +25,8 @@ class Quantised(NamedTuple):
     levels: Any  # int32 in [-s, s]
 
 
-@recorded
-def quantiser(levels: int, blocks: int = 1) -> Codec:
+@value
+class quantiser(Codec):
     """The quantiser with `levels` s and `blocks` b.
 
     >>> import jax.numpy as jnp
@@ -38,34 +38,64 @@ def quantiser(levels: int, blocks: int = 1) -> Codec:
     >>> codec.bits(34826, 32)
     104542.0
     """
-    levels = check.integer("quantiser", "levels", levels, least=1, most=2**16 - 1)
-    blocks = check.integer("quantiser", "blocks", blocks, least=1)
 
-    def encode(vector: Params, key: Key) -> Quantised:
-        norms = _norms(vector, blocks)
-        spread = _spread(norms, vector.size, blocks)
-        stretch = levels / jnp.where(spread > 0, spread, 1)
+    levels: int = integer(least=1, most=2**16 - 1)
+    blocks: int = integer(default=1, least=1)
+
+    unbiased = True
+
+    def encode(self, vector: Params, key: Key) -> Quantised:
+        norms = _norms(vector, self.blocks)
+        spread = _spread(norms, vector.size, self.blocks)
+        stretch = self.levels / jnp.where(spread > 0, spread, 1)
         draws = random.uniform(key, (vector.size,), vector.dtype)
         drawn = (jnp.abs(vector) * stretch + draws).astype(jnp.int32)  # rounds down
-        drawn = jnp.minimum(drawn, levels)  # rounding can lift an entry as large as its block
+        drawn = jnp.minimum(drawn, self.levels)  # rounding can lift an entry as large as its block
         return Quantised(norms, jnp.where(vector < 0, -drawn, drawn))
 
-    def decode(code: Quantised, size: int) -> Params:
-        return _spread(code.norms, size, blocks) * (code.levels * (1 / levels))
+    def decode(self, code: Quantised, size: int) -> Params:
+        return _spread(code.norms, size, self.blocks) * (code.levels * (1 / self.levels))
 
-    def fits(size: int) -> None:
-        if blocks > size:
-            raise check.refuse("quantiser", "blocks", f"be at most the {size} parameters", blocks)
+    def bits(self, size: int, word: int) -> float:
+        return word * self.blocks + size * (1 + math.log2(self.levels + 1))
 
-    return Codec(
-        encode,
-        decode,
-        bits=lambda size, word: word * blocks + size * (1 + math.log2(levels + 1)),
-        nbytes=lambda size, word: word // 8 * blocks + _sign_bytes(size) + 8 * _words(size, levels),
-        pack=lambda code: _pack(code, levels),
-        unpack=lambda data, size, dtype: _unpack(data, size, dtype, levels, blocks),
-        check=fits,
-    )
+    def nbytes(self, size: int, word: int) -> int:
+        return word // 8 * self.blocks + _sign_bytes(size) + 8 * _words(size, self.levels)
+
+    def pack(self, code: Quantised) -> bytes:
+        """Norms, then signs as bits, then levels as digits of 64-bit numbers to the base s + 1."""
+        signed = np.asarray(code.levels)
+        digits = _digits(self.levels)
+        padded = np.zeros(_words(signed.size, self.levels) * digits, np.uint64)
+        padded[: signed.size] = np.abs(signed)
+        words = np.zeros(padded.size // digits, np.uint64)
+        for digit in reversed(range(digits)):
+            words = words * np.uint64(self.levels + 1) + padded[digit::digits]
+        signs = np.packbits(signed < 0)
+        return np.asarray(code.norms).tobytes() + signs.tobytes() + words.tobytes()
+
+    def unpack(self, data: bytes, size: int, dtype: Any) -> Quantised:
+        norms = np.frombuffer(data, dtype, self.blocks)
+        start = norms.nbytes
+        signs = np.frombuffer(data, np.uint8, _sign_bytes(size), offset=start)
+        negative = np.unpackbits(signs, count=size).astype(bool)
+        words = np.frombuffer(data, np.uint64, offset=start + signs.nbytes)
+        digits, base = _digits(self.levels), np.uint64(self.levels + 1)
+        magnitude = np.empty((words.size, digits), np.int32)
+        for digit in range(digits):
+            magnitude[:, digit] = words % base
+            words = words // base
+        found = magnitude.reshape(-1)[:size]
+        return Quantised(norms, np.where(negative, -found, found))
+
+    def check(self, size: int) -> None:
+        if self.blocks > size:
+            wanted = f"be at most the {size} parameters"
+            raise check.refuse("quantiser", "blocks", wanted, self.blocks)
+
+    def variance(self, size: int) -> float | None:
+        longest = math.ceil(size / self.blocks)
+        return min(longest / self.levels**2, math.sqrt(longest) / self.levels)
 
 
 def _norms(vector: Params, blocks: int) -> Params:
@@ -106,30 +136,3 @@ def _words(size: int, levels: int) -> int:
 
 def _sign_bytes(size: int) -> int:
     return -(-size // 8)
-
-
-def _pack(code: Quantised, levels: int) -> bytes:
-    """Norms, then signs as bits, then levels as digits of 64-bit numbers to the base s + 1."""
-    signed = np.asarray(code.levels)
-    digits = _digits(levels)
-    padded = np.zeros(_words(signed.size, levels) * digits, np.uint64)
-    padded[: signed.size] = np.abs(signed)
-    words = np.zeros(padded.size // digits, np.uint64)
-    for digit in reversed(range(digits)):
-        words = words * np.uint64(levels + 1) + padded[digit::digits]
-    return np.asarray(code.norms).tobytes() + np.packbits(signed < 0).tobytes() + words.tobytes()
-
-
-def _unpack(data: bytes, size: int, dtype: Any, levels: int, blocks: int) -> Quantised:
-    norms = np.frombuffer(data, dtype, blocks)
-    start = norms.nbytes
-    signs = np.frombuffer(data, np.uint8, _sign_bytes(size), offset=start)
-    negative = np.unpackbits(signs, count=size).astype(bool)
-    words = np.frombuffer(data, np.uint64, offset=start + signs.nbytes)
-    digits, base = _digits(levels), np.uint64(levels + 1)
-    magnitude = np.empty((words.size, digits), np.int32)
-    for digit in range(digits):
-        magnitude[:, digit] = words % base
-        words = words // base
-    found = magnitude.reshape(-1)[:size]
-    return Quantised(norms, np.where(negative, -found, found))

@@ -6,75 +6,150 @@ from typing import Any
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import Params, Step
+from mainstem.base import Falling, Params, Step
 from mainstem.errors import MainstemError
-from mainstem.spec import Spec, recorded
+from mainstem.value import at_least, leaf, positive, static, value
 
 
-def _schedule(at: Callable[[Any], Any]) -> Step:
-    """A rate that depends on t alone, in the precision in force."""
-
-    def rate(state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
-        return at(jnp.asarray(t, jnp.result_type(float))), state
-
-    return Step(init=lambda params: (), rate=rate, schedule=True)
+def _time(t: Any) -> Any:
+    """t in the precision in force."""
+    return jnp.asarray(t, jnp.result_type(float))
 
 
-@recorded
-def constant(rate: float) -> Step:
-    """The same rate at every step."""
-    rate = check.positive("constant", "rate", rate)
-    return _schedule(lambda t: rate)
+@value
+class constant(Step):
+    """The same rate at every step; a plain number where a step is taken stands for it.
+
+    >>> constant(0.1).always
+    0.1
+    """
+
+    size: float = positive()
+
+    @property
+    def always(self) -> float | None:
+        return self.size
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        return self.size, state
+
+    def short(self) -> Any:
+        return self.size
 
 
-@recorded
-def inverse_sqrt(scale: float) -> Step:
-    """scale / sqrt(t): anytime regret of order sqrt(T) on convex losses."""
-    scale = check.positive("inverse_sqrt", "scale", scale)
-    return _schedule(lambda t: scale / jnp.sqrt(t))
+@value
+class inverse_sqrt(Step):
+    """scale / sqrt(t): anytime regret of order sqrt(T) on convex losses.
+
+    >>> float(inverse_sqrt(1.0).rate((), None, 4)[0])
+    0.5
+    """
+
+    scale: float = positive()
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        return self.scale / jnp.sqrt(_time(t)), state
 
 
-@recorded
-def inverse_time(sigma: float, shift: float = 0.0) -> Step:
+@value
+class inverse_time(Step):
     """2 / (sigma (t + shift)): logarithmic regret on strongly convex losses.
 
     Mitra et al. 2021, Theorem 2 with the curvature convention of `docs/algorithms/fedomd.md`: for
     the euclidean map a loss with curvature c has sigma = 2 c, so the step is 1 / (c t). A `shift`
     of the order of the condition number keeps the first steps stable.
 
-    >>> rate, _ = inverse_time(sigma=2.0).rate((), None, 4.0)
-    >>> float(rate)
+    >>> float(inverse_time(sigma=2.0).rate((), None, 4.0)[0])
     0.25
     """
-    sigma = check.positive("inverse_time", "sigma", sigma)
-    shift = check.at_least("inverse_time", "shift", shift, 0)
-    return _schedule(lambda t: 2 / (sigma * (t + shift)))
+
+    sigma: float = positive()
+    shift: float = at_least(0, default=0.0)
+
+    @property
+    def falling(self) -> Falling | None:
+        return Falling(self.sigma, self.shift)
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        return 2 / (self.sigma * (_time(t) + self.shift)), state
 
 
-@recorded
-def adagrad(scale: float, floor: float = 1e-8) -> Step:
-    """scale / sqrt(floor + sum of squared gradients), for each coordinate of its own."""
-    scale = check.positive("adagrad", "scale", scale)
-    floor = check.positive("adagrad", "floor", floor)
+@value
+class adagrad(Step):
+    """scale / sqrt(floor + sum of squared gradients), for each coordinate of its own.
 
-    def rate(squares: Params, gradient: Params, t: Any) -> tuple[Params, Params]:
-        squares = squares + gradient**2
-        return scale / jnp.sqrt(squares + floor), squares
+    >>> adagrad(1.0).coordinatewise
+    True
+    """
 
-    return Step(init=jnp.zeros_like, rate=rate, schedule=False, coordinatewise=True)
+    scale: float = positive()
+    floor: float = positive(default=1e-8)
+
+    schedule = False
+    coordinatewise = True
+
+    def init(self, params: Params) -> Any:
+        return jnp.zeros_like(params)
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        squares = state + gradient**2
+        return self.scale / jnp.sqrt(squares + self.floor), squares
 
 
-def as_step(owner: str, step: Step | float | str) -> Step:
-    """`step` itself, a constant step if it is a number, or one that `simulate` settles: "auto"."""
+@value
+class schedule(Step):
+    """A function of t = 1, 2, ..., such as one of optax's schedules; no theorem speaks of it.
+
+    >>> import optax
+    >>> float(schedule(optax.linear_schedule(0.5, 0.0, 10)).rate((), None, 5)[0])
+    0.25
+    """
+
+    function: Callable[[Any], Any] = static()
+
+    def admit(self) -> None:
+        if not callable(self.function):
+            raise check.refuse("schedule", "function", "be a function of t", self.function)
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        return self.function(_time(t)), state
+
+
+@value
+class auto(Step):
+    """A constant that `simulate` chooses after a look at the stream; "auto" stands for it.
+
+    >>> auto().automatic
+    True
+    """
+
+    automatic = True
+
+    def rate(self, state: Any, gradient: Any, t: Any) -> tuple[Any, Any]:
+        raise MainstemError('step="auto" is settled by simulate, which looks at the stream first')
+
+    def short(self) -> Any:
+        return "auto"
+
+
+AnyStep = Step | float | str | Callable[[Any], Any]
+"""What may be given as a step: a rule, a number, "auto", or a schedule."""
+
+
+def as_step(owner: str, name: str, step: Any) -> Step:
+    """`step` itself, a constant step if it is a number, a schedule if it is a function, or "auto"."""
     if isinstance(step, Step):
         return step
-    if step == "auto":
-        return Step(init=lambda params: (), rate=_unsettled, schedule=True, spec=Spec("auto", {}))
+    if isinstance(step, str) and step == "auto":
+        return auto()
+    if callable(step):
+        return schedule(step)
     if isinstance(step, str):
-        raise check.refuse(owner, "step", 'be a number above 0, a step-size rule or "auto"', step)
-    check.positive(owner, "step", step)
-    return constant(step)
+        wanted = 'be a number above 0, a step-size rule, a schedule or "auto"'
+        raise check.refuse(owner, name, wanted, step)
+    return constant(check.positive(owner, name, step))
 
 
-def _unsettled(state: Any, gradient: Any, t: Any) -> Any:
-    raise MainstemError('step="auto" is settled by simulate, which looks at the stream first')
+def step_size(default: Any = None) -> Any:
+    """A field that takes all that `as_step` takes."""
+    return leaf(checked=as_step) if default is None else leaf(default, checked=as_step)

@@ -1,16 +1,17 @@
 """Sync: after which steps the clients and the server talk."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from mainstem import check
 from mainstem.base import Sync
-from mainstem.spec import recorded
+from mainstem.value import integer, static, value
 
 
-@recorded
-def every(period: int, offset: int = 0) -> Sync:
+@value
+class every(Sync):
     """After the steps t with t = offset modulo period.
 
     >>> every(3).after(np.arange(1, 8)).nonzero()[0] + 1
@@ -18,24 +19,49 @@ def every(period: int, offset: int = 0) -> Sync:
     >>> every(3, offset=1).after(np.arange(1, 8)).nonzero()[0] + 1
     array([1, 4, 7])
     """
-    period = check.integer("every", "period", period, least=1)
-    offset = check.integer("every", "offset", offset, least=0, most=period - 1)
-    return Sync(lambda steps: (steps - offset) % period == 0, period, offset)
+
+    period: int = integer(least=1)
+    offset: int = integer(default=0, least=0)
+
+    def admit(self) -> None:
+        check.integer("every", "offset", self.offset, least=0, most=self.period - 1)
+
+    def after(self, steps: np.ndarray) -> np.ndarray:
+        return np.asarray((steps - self.offset) % self.period == 0)
 
 
-@recorded
-def after_steps(steps: Iterable[int]) -> Sync:
-    """After any given set of steps (t + 1 in the set I of Mitra et al. 2021, Algorithm 1)."""
+def _times(owner: str, name: str, steps: Any) -> tuple[int, ...]:
     if not isinstance(steps, Iterable):
-        raise check.refuse("after_steps", "steps", "be several steps", steps)
-    times = sorted({check.integer("after_steps", "steps", t, least=1) for t in steps})
+        raise check.refuse(owner, name, "be several steps", steps)
+    times = sorted({check.integer(owner, name, t, least=1) for t in steps})
     if not times:
-        raise check.refuse("after_steps", "steps", "name at least one step", [])
-    known = np.asarray(times)
-    return Sync(lambda asked: np.isin(asked, known), period=None)
+        raise check.refuse(owner, name, "name at least one step", [])
+    return tuple(times)
 
 
-@recorded
-def never() -> Sync:
-    """No exchange at all."""
-    return Sync(lambda steps: np.zeros(np.shape(steps), bool), period=None)
+@value
+class after_steps(Sync):
+    """After any given set of steps (t + 1 in the set I of Mitra et al. 2021, Algorithm 1).
+
+    >>> after_steps([4, 1]).steps
+    (1, 4)
+    """
+
+    steps: tuple[int, ...] = static(checked=_times)
+
+    def after(self, steps: np.ndarray) -> np.ndarray:
+        return np.isin(steps, np.asarray(self.steps))
+
+
+@value
+class never(Sync):
+    """No exchange at all.
+
+    >>> never().silent
+    True
+    """
+
+    silent = True
+
+    def after(self, steps: np.ndarray) -> np.ndarray:
+        return np.zeros(np.shape(steps), bool)

@@ -6,14 +6,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mainstem import check as checks
 from mainstem.base import At, Batch, Form, Problem, Sample
-from mainstem.spec import recorded
+from mainstem.problems.wrapped import Wrapped
+from mainstem.random import Key
+from mainstem.value import part, value
 
 
-@recorded
-def batched(of: Problem) -> Problem:
-    """`of` for streams that bring a batch in each step: its loss is the mean over the batch.
+@value
+class batched(Wrapped):
+    r"""A problem `of` for streams that bring a batch of n samples in each step: its loss is the mean.
+
+    .. math:: \ell(w) = \frac{1}{n} \sum_{i=1}^n \ell_{\mathrm{of}}(w; z_i)
 
     A sample's arrays have the batch first; its `count`, if given, is how many of them are real.
 
@@ -21,24 +24,30 @@ def batched(of: Problem) -> Problem:
     >>> batched(logistic(features=2)).size
     3
     """
-    checks.instance("batched", "of", of, Problem, "logistic(features=2)")
 
-    def items(sample: Sample) -> Sample:
-        return Sample(sample.shown, sample.hidden)
+    of: Problem = part(Problem, "logistic(features=2)")
 
-    def weights(sample: Sample) -> Any:
-        length = len(jax.tree.leaves((sample.shown, sample.hidden))[0])
-        if sample.count is None:
-            return jnp.full(length, 1 / length)
-        real = (jnp.arange(length) < sample.count).astype(jnp.result_type(float))
-        return real / jnp.maximum(sample.count, 1)
+    @property
+    def classes(self) -> int | None:  # type: ignore[override]
+        return self.of.classes
 
-    def decide(params: Any, shown: Any, at: At) -> Any:
-        return jax.vmap(lambda x: of.decide(params, x, at))(shown)
+    @property
+    def form(self) -> Any:
+        return None if self.of.form is None else self._form
 
-    def reveal(decision: Any, sample: Sample) -> Batch:
-        shares = weights(sample)
-        revealed = jax.vmap(of.reveal)(decision, items(sample))
+    @property
+    def news(self) -> Any:
+        return None if self.of.news is None else self._news
+
+    def init(self, key: Key) -> Any:
+        return self.of.init(key)
+
+    def decide(self, params: Any, shown: Any, at: At) -> Any:
+        return jax.vmap(lambda x: self.of.decide(params, x, at))(shown)
+
+    def reveal(self, decision: Any, sample: Sample) -> Batch:
+        shares = _weights(sample)
+        revealed = jax.vmap(self.of.reveal)(decision, _items(sample))
         if sample.count is None:
             return Batch(revealed, shares)
 
@@ -47,37 +56,33 @@ def batched(of: Problem) -> Problem:
 
         return Batch(jax.tree.map(kept, revealed), shares)
 
-    def loss(params: Any, seen: Batch) -> Any:
-        return _mean(jax.vmap(lambda item: of.loss(params, item))(seen.items), seen.weights)
+    def loss(self, params: Any, seen: Batch) -> Any:
+        return _mean(jax.vmap(lambda item: self.of.loss(params, item))(seen.items), seen.weights)
 
-    def metrics(decision: Any, sample: Sample) -> Mapping[str, Any]:
-        each = jax.vmap(of.metrics)(decision, items(sample))
-        return {name: _mean(values, weights(sample)) for name, values in each.items()}
+    def metrics(self, decision: Any, sample: Sample) -> Mapping[str, Any]:
+        each = jax.vmap(self.of.metrics)(decision, _items(sample))
+        return {name: _mean(values, _weights(sample)) for name, values in each.items()}
 
-    def form(seen: Batch) -> Form:
-        assert of.form is not None
-        return Form(*(_mean(part, seen.weights) for part in jax.vmap(of.form)(seen.items)))
+    def check(self, shown: Any, hidden: Any) -> None:
+        self.of.check(*jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (shown, hidden)))
 
-    def news(seen: Batch) -> Any:
-        assert of.news is not None
-        return jnp.any(jax.vmap(of.news)(seen.items) & (seen.weights > 0))
+    def _form(self, seen: Batch) -> Form:
+        return Form(*(_mean(each, seen.weights) for each in jax.vmap(self.of.form)(seen.items)))
 
-    def check(shown: Any, hidden: Any) -> None:
-        of.check(*jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (shown, hidden)))
+    def _news(self, seen: Batch) -> Any:
+        return jnp.any(jax.vmap(self.of.news)(seen.items) & (seen.weights > 0))
 
-    return of._replace(
-        decide=decide,
-        reveal=reveal,
-        loss=loss,
-        metrics=metrics,
-        check=check,
-        form=None if of.form is None else form,
-        together=None,
-        linear=None,
-        residual=None,
-        features=None,
-        news=None if of.news is None else news,
-    )
+
+def _items(sample: Sample) -> Sample:
+    return Sample(sample.shown, sample.hidden)
+
+
+def _weights(sample: Sample) -> Any:
+    length = len(jax.tree.leaves((sample.shown, sample.hidden))[0])
+    if sample.count is None:
+        return jnp.full(length, 1 / length)
+    real = (jnp.arange(length) < sample.count).astype(jnp.result_type(float))
+    return real / jnp.maximum(sample.count, 1)
 
 
 def _mean(values: Any, weights: Any) -> Any:

@@ -7,51 +7,54 @@ import jax
 import jax.numpy as jnp
 from optax import losses
 
-from mainstem import check, random
-from mainstem.base import Problem
+from mainstem import random
 from mainstem.problems.convolution import convolve_and_pool
 from mainstem.problems.mlp import dense
-from mainstem.problems.supervised import supervised
+from mainstem.problems.supervised import Supervised
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, value
 
 
-@recorded
-def cnn(side: int = 28, classes: int = 10) -> Problem:
-    """Two 3 x 3 convolutions (32 and 64 channels), each with ReLU and 2 x 2 pooling, and a dense layer.
+@value
+class cnn(Supervised):
+    """A convolutional network: two 3 x 3 convolutions, each with ReLU and 2 x 2 pooling, and a dense layer.
 
-    Takes images [side, side] in [0, 1].
+    The convolutions have 32 and 64 channels. Takes images [side, side] in [0, 1]; the loss is the
+    cross-entropy of the softmax of the scores.
 
     >>> cnn().size
     34826
     """
-    side = check.integer("cnn", "side", side, least=10)
-    classes = check.integer("cnn", "classes", classes, least=2)
-    left = ((side - 2) // 2 - 2) // 2
 
-    def init(key: Key) -> Any:
+    side: int = integer(default=28, least=10)
+    classes: int = integer(default=10, least=2)
+
+    block = 10
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.side, self.side)
+
+    def init(self, key: Key) -> Any:
+        left = ((self.side - 2) // 2 - 2) // 2
         return {
             "first": _kernel(random.fold(key, 0), 1, 32),
             "second": _kernel(random.fold(key, 1), 32, 64),
-            "last": dense(random.fold(key, 2), left * left * 64, classes),
+            "last": dense(random.fold(key, 2), left * left * 64, self.classes),
         }
 
-    def apply(params: Any, images: Any) -> Any:
-        x = jnp.reshape(images, (-1, side, side, 1))
+    def apply(self, params: Any, x: Any) -> Any:
+        return self.apply_many(params, x[None])[0]
+
+    def apply_many(self, params: Any, images: Any) -> Any:
+        """The scores of many images."""
+        x = jnp.reshape(images, (-1, self.side, self.side, 1))
         for layer in (params["first"], params["second"]):  # pooling first: a quarter of the work
             x = jax.nn.relu(convolve_and_pool(x, layer["weights"]) + layer["bias"])
         return x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
 
-    return supervised(
-        "cnn",
-        init,
-        apply=lambda params, image: apply(params, image[None])[0],
-        penalty=losses.softmax_cross_entropy_with_integer_labels,
-        shape=(side, side),
-        classes=classes,
-        apply_many=apply,
-        block=10,
-    )
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return losses.softmax_cross_entropy_with_integer_labels(scores, target)
 
 
 def _kernel(key: Key, channels: int, outputs: int) -> dict[str, Any]:

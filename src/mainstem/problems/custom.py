@@ -4,24 +4,54 @@ from collections.abc import Callable
 from typing import Any
 
 from mainstem import check
-from mainstem.base import Problem
-from mainstem.problems.supervised import supervised
+from mainstem.problems.supervised import Supervised, ridge_field
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, preset, static, value
 
 
-@recorded
+@value
+class Custom(Supervised):
+    """A problem whose model, scores and cost are functions; `custom` makes it.
+
+    >>> import jax.numpy as jnp
+    >>> Custom(lambda key: jnp.zeros(3), lambda w, x: x @ w, lambda score, y: (score - y) ** 2).size
+    3
+    """
+
+    first: Callable[[Key], Any] = static()  # key -> the first model
+    scores: Callable[[Any, Any], Any] = static()  # (params, x) -> the scores of one sample
+    cost: Callable[[Any, Any], Any] = static()  # (scores, y) -> a scalar
+    classes: int | None = integer(default=None, least=2)
+    ridge: float | None = ridge_field()
+
+    def admit(self) -> None:
+        for name, given in (("init", self.first), ("apply", self.scores), ("loss", self.cost)):
+            if not callable(given):
+                raise check.refuse("custom", name, "be a function", given)
+
+    def init(self, key: Key) -> Any:
+        return self.first(key)
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return self.scores(params, x)
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return self.cost(scores, target)
+
+
+@preset(Custom, init="first", apply="scores", loss="cost", classes="classes", ridge="ridge")
 def custom(
     init: Callable[[Key], Any],
     apply: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any], Any],
     classes: int | None = None,
-    ridge: float = 0.0,
-) -> Problem:
-    """`init(key)` gives nested params, `apply(params, x)` the scores of one sample, `loss(scores, y)`.
+    ridge: float | None = None,
+) -> Custom:
+    """A problem from three functions: any model, any loss.
 
-    With `classes` accuracy is measured, without it the squared error. Nothing is assumed of the
-    loss, so regret is against the best model found. A Flax module:
+    `init(key)` gives nested params, `apply(params, x)` the scores of one sample, `loss(scores, y)`
+    their cost. With `classes` accuracy is measured, without it the squared error. Nothing is assumed
+    of the loss, so regret is against the best model found. A Flax module:
     ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``.
 
     >>> import jax.numpy as jnp
@@ -29,10 +59,4 @@ def custom(
     >>> problem.size
     3
     """
-    for name, function in (("init", init), ("apply", apply), ("loss", loss)):
-        if not callable(function):
-            raise check.refuse("custom", name, "be a function", function)
-    if classes is not None:
-        check.integer("custom", "classes", classes, least=2)
-    ridge = check.at_least("custom", "ridge", ridge, 0)
-    return supervised("custom", init, apply, loss, shape=None, classes=classes, ridge=ridge)
+    return Custom(init, apply, loss, classes, ridge)

@@ -4,50 +4,56 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from mainstem import check
-from mainstem.base import Domain, Form, Linear, Params, Problem, Sample
-from mainstem.problems.supervised import supervised
+from mainstem.base import Domain, Form, Linear, Params, Sample
+from mainstem.parts.domain import everything
+from mainstem.problems.supervised import Supervised, ridge_field, second_moment
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import flag, integer, part, value
 
 
-@recorded
-def linear(
-    features: int, ridge: float = 0.0, intercept: bool = True, domain: Domain | None = None
-) -> Problem:
-    """Predict a number by a linear function; loss (prediction - y)^2 / 2 + ridge |w|^2 / 2.
+@value
+class linear(Supervised):
+    r"""Least squares: a number is predicted by a linear function.
 
-    The model is one vector: the weights, then the intercept (which the ridge counts too).
+    .. math:: \ell(w) = \frac{1}{2} (w \cdot x - y)^2 + \frac{\rho}{2} |w|^2
+
+    with :math:`\rho` the `ridge`. The model is one vector: the weights, then the intercept (which
+    the ridge counts too).
 
     >>> linear(features=5).size
     6
     """
-    features = check.integer("linear", "features", features, least=1)
-    ridge = check.at_least("linear", "ridge", ridge, 0)
-    size = features + bool(intercept)
 
-    def extended(shown: Any) -> Any:
-        return jnp.append(shown, 1) if intercept else shown
+    features: int = integer(least=1)
+    ridge: float | None = ridge_field()
+    intercept: bool = flag(default=True)
+    domain: Domain = part(Domain, "l2_ball(1)", default=everything())
 
-    def init(key: Key) -> Params:
-        return jnp.zeros(size)
+    convex = True
 
-    def form(seen: Sample) -> Form:
-        x = extended(seen.shown)
-        matrix = jnp.outer(x, x) + ridge * jnp.eye(size)
-        return Form(matrix, seen.hidden * x, 0.5 * seen.hidden**2)
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
 
-    return supervised(
-        "linear",
-        init,
-        apply=lambda params, shown: extended(shown) @ params,
-        penalty=lambda scores, target: 0.5 * (scores - target) ** 2,
-        shape=(features,),
-        classes=None,
-        ridge=ridge,
-        convex=True,
-        curvature=ridge,
-        domain=domain,
-        form=form,
-        linear=Linear(lambda seen: extended(seen.shown), slope=None, bend=1.0),
-    )
+    @property
+    def linear(self) -> Linear:  # type: ignore[override]
+        return Linear(self._row, slope=None, bend=1.0)
+
+    def init(self, key: Key) -> Params:
+        return jnp.zeros(self.features + self.intercept)
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return self._extended(x) @ params
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return 0.5 * (scores - target) ** 2
+
+    def form(self, seen: Sample) -> Form:
+        x = self._extended(seen.shown)
+        return Form(second_moment(x, self.ridge), seen.hidden * x, 0.5 * seen.hidden**2)
+
+    def _row(self, seen: Sample) -> Any:
+        return self._extended(seen.shown)
+
+    def _extended(self, x: Any) -> Any:
+        return jnp.append(x, 1) if self.intercept else x

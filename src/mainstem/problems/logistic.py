@@ -5,44 +5,52 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mainstem import check
-from mainstem.base import Domain, Linear, Problem
-from mainstem.problems.supervised import supervised
-from mainstem.spec import recorded
+from mainstem.base import Domain, Linear, Params, Sample
+from mainstem.parts.domain import everything
+from mainstem.problems.supervised import Supervised, ridge_field
+from mainstem.random import Key
+from mainstem.value import flag, integer, part, value
 
 
-@recorded
-def logistic(
-    features: int, ridge: float = 0.0, intercept: bool = True, domain: Domain | None = None
-) -> Problem:
-    """Labels 0 and 1; loss log(1 + exp(-s)) with s the score, signed by the label.
+@value
+class logistic(Supervised):
+    r"""Logistic regression: labels 0 and 1, scored by a linear function.
 
-    The model is one vector: the weights, then the intercept.
+    .. math:: \ell(w) = \log(1 + \exp(\mp w \cdot x)) + \frac{\rho}{2} |w|^2
+
+    with minus for label 1, plus for label 0, and :math:`\rho` the `ridge`. The model is one vector:
+    the weights, then the intercept.
 
     >>> logistic(features=10).size
     11
     """
-    features = check.integer("logistic", "features", features, least=1)
-    ridge = check.at_least("logistic", "ridge", ridge, 0)
-    size = features + bool(intercept)
 
-    def apply(params: Any, x: Any) -> Any:
-        score = (x * params[:features]) @ jnp.ones(features)  # for many clients faster than a dot
-        return score + params[-1] if intercept else score
+    features: int = integer(least=1)
+    ridge: float | None = ridge_field()
+    intercept: bool = flag(default=True)
+    domain: Domain = part(Domain, "l2_ball(1)", default=everything())
 
-    def extended(x: Any) -> Any:
-        return jnp.append(x, 1) if intercept else x
+    convex = True
+    classes = 2
 
-    return supervised(
-        "logistic",
-        init=lambda key: jnp.zeros(size),
-        apply=apply,
-        penalty=lambda score, label: jax.nn.softplus(jnp.where(label == 1, -score, score)),
-        shape=(features,),
-        classes=2,
-        ridge=ridge,
-        convex=True,
-        curvature=ridge,
-        linear=Linear(lambda seen: extended(seen.shown), slope=1.0, bend=0.25),
-        domain=domain,
-    )
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
+
+    @property
+    def linear(self) -> Linear:  # type: ignore[override]
+        return Linear(self._row, slope=1.0, bend=0.25)
+
+    def init(self, key: Key) -> Params:
+        return jnp.zeros(self.features + self.intercept)
+
+    def apply(self, params: Any, x: Any) -> Any:
+        ones = jnp.ones(self.features)
+        score = (x * params[: self.features]) @ ones  # for many clients faster than a dot
+        return score + params[-1] if self.intercept else score
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return jax.nn.softplus(jnp.where(target == 1, -scores, scores))
+
+    def _row(self, seen: Sample) -> Any:
+        return jnp.append(seen.shown, 1) if self.intercept else seen.shown

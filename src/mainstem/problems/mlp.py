@@ -10,44 +10,54 @@ import jax.numpy as jnp
 from optax import losses
 
 from mainstem import check, random
-from mainstem.base import Problem
-from mainstem.problems.supervised import supervised
+from mainstem.problems.supervised import Supervised, ridge_field
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, static, value
 
 
-@recorded
-def mlp(
-    features: int,
-    classes: int | None = None,
-    hidden: Sequence[int] = (64, 64),
-    ridge: float = 0.0,
-) -> Problem:
-    """ReLU layers of the widths `hidden`; with `classes` cross-entropy, without half squared error.
+def _widths(owner: str, name: str, given: Any) -> tuple[int, ...]:
+    if not isinstance(given, Sequence):
+        raise check.refuse(owner, name, "be a list of widths", given)
+    return tuple(check.integer(owner, name, width, least=1) for width in given)
+
+
+@value
+class mlp(Supervised):
+    r"""A perceptron with ReLU layers of the widths `hidden`.
+
+    .. math:: x_{i+1} = \max(0, W_i^T x_i + b_i), \quad s = W_n^T x_n + b_n
+
+    With `classes` the loss is the cross-entropy of the softmax of s, without it half the squared
+    error of the one score.
 
     >>> mlp(features=5).size
     4609
     """
-    features = check.integer("mlp", "features", features, least=1)
-    outputs = 1 if classes is None else check.integer("mlp", "classes", classes, least=2)
-    ridge = check.at_least("mlp", "ridge", ridge, 0)
-    if not isinstance(hidden, Sequence):
-        raise check.refuse("mlp", "hidden", "be a list of widths", hidden)
-    middle = [check.integer("mlp", "hidden", width, least=1) for width in hidden]
-    widths = [features, *middle, outputs]
 
-    def init(key: Key) -> Any:
+    features: int = integer(least=1)
+    classes: int | None = integer(default=None, least=2)
+    hidden: Sequence[int] = static(default=(64, 64), checked=_widths)
+    ridge: float | None = ridge_field()
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
+
+    def init(self, key: Key) -> Any:
+        widths = [self.features, *self.hidden, 1 if self.classes is None else self.classes]
         pairs = enumerate(itertools.pairwise(widths))
         return [dense(random.fold(key, i), *pair) for i, pair in pairs]
 
-    def apply(params: Any, x: Any) -> Any:
+    def apply(self, params: Any, x: Any) -> Any:
         for layer in params[:-1]:
             x = jax.nn.relu(x @ layer["weights"] + layer["bias"])
         scores = x @ params[-1]["weights"] + params[-1]["bias"]
-        return scores if classes else scores[0]
+        return scores[0] if self.classes is None else scores
 
-    penalty = losses.softmax_cross_entropy_with_integer_labels if classes else losses.l2_loss
-    return supervised("mlp", init, apply, penalty, shape=(features,), classes=classes, ridge=ridge)
+    def penalty(self, scores: Any, target: Any) -> Any:
+        if self.classes is None:
+            return losses.l2_loss(scores, target)
+        return losses.softmax_cross_entropy_with_integer_labels(scores, target)
 
 
 def dense(key: Key, inputs: int, outputs: int) -> dict[str, Any]:

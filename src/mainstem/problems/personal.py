@@ -7,15 +7,118 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Form, Linear, Pair, Problem, Residual, Sample, constant
-from mainstem.problems.supervised import supervised
+from mainstem.base import Form, Linear, Pair, Residual, Sample, constant
+from mainstem.problems.supervised import Supervised
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import flag, integer, keep, leaf, preset, static, value
 
 LOSSES = ("logistic", "squared")
 
 
-@recorded
+def _loss(owner: str, name: str, given: Any) -> str:
+    return check.one_of(owner, "loss", given, LOSSES)
+
+
+def _two(owner: str, name: str, given: Any) -> int:
+    if given != 2:
+        raise check.refuse(owner, name, "be left out or 2", given)
+    return 2
+
+
+@value
+class Personal(Supervised):
+    """A linear prediction in two parts, a shared and an own one; `personal` makes it.
+
+    >>> Personal(shared=8, own=4).size
+    12
+    """
+
+    shared: int = integer(least=1)
+    own: int = integer(least=1)
+    cost: str = static(default="squared", checked=_loss)
+    classes: int | None = static(default=None, checked=_two)
+    intercept: bool = flag(default=False)
+    start: Any = leaf(default=None)  # a `Pair` of vectors; None: zeros
+
+    convex = True
+
+    def admit(self) -> None:
+        if self.cost == "logistic" and self.classes is None:
+            raise check.refuse("personal", "classes", "be 2 for the logistic loss", self.classes)
+        if self.start is not None:
+            first = Pair(*(_start(self.start, n, size) for n, size in enumerate(self._sizes)))
+            keep(self, "start", first)
+
+    @property
+    def shape(self) -> Any:
+        return (self.shared,), (self.own,)
+
+    @property
+    def form(self) -> Any:
+        return self._form if self.cost == "squared" else None
+
+    @property
+    def linear(self) -> Linear:  # type: ignore[override]
+        if self.cost == "squared":
+            return Linear(self._row, slope=None, bend=2.0)
+        return Linear(self._row, slope=1.0, bend=0.25)
+
+    @property
+    def residual(self) -> Residual:  # type: ignore[override]
+        return Residual(
+            widths=(self.shared, self.own),
+            read=_read,
+            shared=self._predicted,
+            own=self._predicted,
+            penalty=self.penalty,
+        )
+
+    def init(self, key: Key) -> Pair:
+        if self.start is None:
+            return Pair(*(jnp.zeros(size) for size in self._sizes))
+        return Pair(*(constant(each) for each in self.start))
+
+    def apply(self, params: Pair, x: Any) -> Any:
+        return self._predicted(params.shared, x[0]) + self._predicted(params.own, x[1])
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        if self.cost == "logistic":
+            return jax.nn.softplus(jnp.where(target == 1, -scores, scores))
+        return (scores - self._aim(target)) ** 2
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.shared + self.intercept, self.own + self.intercept
+
+    def _extended(self, x: Any) -> Any:
+        return jnp.pad(x, (0, 1), constant_values=1) if self.intercept else x
+
+    def _predicted(self, params: Any, x: Any) -> Any:
+        ones = jnp.ones_like(params)
+        return (params * self._extended(x)) @ ones  # for many clients faster than a dot
+
+    def _aim(self, label: Any) -> Any:
+        if self.classes is None:
+            return label
+        return jnp.where(label == 1, 1, -1)  # of unsigned ones too
+
+    def _row(self, seen: Sample) -> Any:
+        return jnp.concatenate([self._extended(each) for each in seen.shown])
+
+    def _form(self, seen: Sample) -> Form:
+        x, y = self._row(seen), self._aim(seen.hidden)
+        return Form(2 * jnp.outer(x, x), 2 * y * x, jnp.asarray(y, x.dtype) ** 2)
+
+
+@preset(
+    Personal,
+    shared="shared",
+    own="own",
+    loss="cost",
+    classes="classes",
+    intercept="intercept",
+    start="start",
+)
 def personal(
     shared: int,
     own: int,
@@ -23,8 +126,8 @@ def personal(
     classes: int | None = None,
     intercept: bool = False,
     start: Any = None,
-) -> Problem:
-    r"""The prediction is the sum of a shared linear function and a client's own (Agarwal et al. 2020).
+) -> Personal:
+    r"""A prediction that is the sum of a shared linear function and a client's own (Agarwal et al. 2020).
 
     .. math:: \ell(w^g, w_i) = (y - w^g \cdot x^g - w_i \cdot x^l)^2
 
@@ -36,71 +139,21 @@ def personal(
 
     >>> personal(shared=8, own=4).size
     12
+    >>> personal(shared=8, own=4, loss="logistic", classes=2)
+    personal(shared=8, own=4, loss='logistic', classes=2)
     """
-    shared = check.integer("personal", "shared", shared, least=1)
-    own = check.integer("personal", "own", own, least=1)
-    check.one_of("personal", "loss", loss, LOSSES)
-    if classes not in (None, 2):
-        raise check.refuse("personal", "classes", "be left out or 2", classes)
-    if loss == "logistic" and classes is None:
-        raise check.refuse("personal", "classes", "be 2 for the logistic loss", classes)
-    sizes = shared + bool(intercept), own + bool(intercept)
-    first = Pair(*(_start(start, n, size) for n, size in enumerate(sizes)))
-
-    def extended(x: Any) -> Any:
-        return jnp.pad(x, (0, 1), constant_values=1) if intercept else x
-
-    def predicted(params: Any, x: Any) -> Any:
-        return (params * extended(x)) @ jnp.ones_like(params)  # for many clients faster than a dot
-
-    def aim(label: Any) -> Any:
-        return label if classes is None else jnp.where(label == 1, 1, -1)  # of unsigned ones too
-
-    def penalty(score: Any, label: Any) -> Any:
-        if loss == "logistic":
-            return jax.nn.softplus(jnp.where(label == 1, -score, score))
-        return (score - aim(label)) ** 2
-
-    def form(seen: Sample) -> Form:
-        x = jnp.concatenate([extended(part) for part in seen.shown])
-        y = aim(seen.hidden)
-        return Form(2 * jnp.outer(x, x), 2 * y * x, jnp.asarray(y, x.dtype) ** 2)
-
-    def init(key: Key) -> Pair:
-        return Pair(constant(first.shared), constant(first.own))
-
-    made = supervised(
-        "personal",
-        init,
-        apply=lambda params, x: predicted(params.shared, x[0]) + predicted(params.own, x[1]),
-        penalty=penalty,
-        shape=((shared,), (own,)),
-        classes=classes,
-        convex=True,
-        form=form if loss == "squared" else None,
-        linear=Linear(
-            lambda seen: jnp.concatenate([extended(part) for part in seen.shown]),
-            slope=None if loss == "squared" else 1.0,
-            bend=2.0 if loss == "squared" else 0.25,
-        ),
-    )
-    told = Residual(
-        widths=(shared, own),
-        read=lambda seen: (*seen.shown, seen.hidden),
-        shared=predicted,
-        own=predicted,
-        penalty=penalty,
-    )
-    return made._replace(residual=told)
+    return Personal(shared, own, loss, classes, intercept, start)
 
 
-def _start(start: Any, part: int, size: int) -> np.ndarray:
+def _read(seen: Sample) -> tuple[Any, Any, Any]:
+    return (*seen.shown, seen.hidden)
+
+
+def _start(start: Any, place: int, size: int) -> np.ndarray:
     """The first model's part of this size, from what the user gave."""
-    if start is None:
-        return np.zeros(size)
-    wanted = f"be a pair of vectors, the {'own' if part else 'shared'} one of {size} numbers"
+    wanted = f"be a pair of vectors, the {'own' if place else 'shared'} one of {size} numbers"
     try:
-        array = np.asarray(start[part], np.float64)
+        array = np.asarray(start[place], np.float64)
     except (TypeError, ValueError, IndexError, KeyError):
         raise check.refuse("personal", "start", wanted, start) from None
     if len(start) != 2 or array.shape != (size,) or not np.isfinite(array).all():

@@ -1,54 +1,72 @@
 """Gaussian-kernel regression with random Fourier features (Rahimi and Recht 2007)."""
 
+import functools
 import math
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check
-from mainstem.base import Form, Linear, Problem, Sample, constant
-from mainstem.problems.supervised import supervised
-from mainstem.spec import recorded
+from mainstem.base import Form, Linear, Params, Sample, constant
+from mainstem.problems.supervised import Supervised, ridge_field, second_moment
+from mainstem.random import Key
+from mainstem.value import integer, positive, value
 
 
-@recorded
-def random_features(
-    features: int, count: int = 100, bandwidth: float = 1.0, ridge: float = 0.0, seed: int = 0
-) -> Problem:
-    r"""A linear model on :math:`\sqrt{2/n} \cos(\Omega x + \beta)`: convex, and nearly as rich as a kernel.
+@value
+class random_features(Supervised):
+    r"""Least squares on random cosines of the features: convex, and nearly as rich as a Gaussian kernel.
 
-    `seed` draws the n = `count` frequencies, from a normal distribution of scale 1 / `bandwidth`.
+    .. math:: \ell(w) = \frac{1}{2} (w \cdot z(x) - y)^2 + \frac{\rho}{2} |w|^2, \quad
+              z(x) = \sqrt{2/n} \cos(\Omega x + \beta)
+
+    with :math:`\rho` the `ridge`. `seed` draws the n = `count` frequencies :math:`\Omega`, from a normal
+    distribution of scale 1 / `bandwidth`, and the phases :math:`\beta`, uniformly.
 
     >>> random_features(features=6, count=50).size
     50
     """
-    features = check.integer("random_features", "features", features, least=1)
-    count = check.integer("random_features", "count", count, least=1)
-    bandwidth = check.positive("random_features", "bandwidth", bandwidth)
-    ridge = check.at_least("random_features", "ridge", ridge, 0)
-    draw = np.random.default_rng(check.integer("random_features", "seed", seed, least=0))
-    frequencies = draw.normal(0, 1 / bandwidth, (features, count))
-    phases = draw.uniform(0, 2 * math.pi, count)
 
-    def lifted(x: Any) -> Any:
-        return math.sqrt(2 / count) * jnp.cos(x @ constant(frequencies) + constant(phases))
+    features: int = integer(least=1)
+    count: int = integer(default=100, least=1)
+    bandwidth: float = positive(default=1.0)
+    ridge: float | None = ridge_field()
+    seed: int = integer(default=0, least=0)
 
-    def form(seen: Sample) -> Form:
-        z = lifted(seen.shown)
-        matrix = jnp.outer(z, z) + ridge * jnp.eye(count)
-        return Form(matrix, seen.hidden * z, 0.5 * seen.hidden**2)
+    convex = True
 
-    return supervised(
-        "random_features",
-        init=lambda key: jnp.zeros(count),
-        apply=lambda params, x: lifted(x) @ params,
-        penalty=lambda score, target: 0.5 * (score - target) ** 2,
-        shape=(features,),
-        classes=None,
-        ridge=ridge,
-        convex=True,
-        curvature=ridge,
-        form=form,
-        linear=Linear(lambda seen: lifted(seen.shown), slope=None, bend=1.0),
-    )
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
+
+    @property
+    def linear(self) -> Linear:  # type: ignore[override]
+        return Linear(self._row, slope=None, bend=1.0)
+
+    def init(self, key: Key) -> Params:
+        return jnp.zeros(self.count)
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return self._lifted(x) @ params
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return 0.5 * (scores - target) ** 2
+
+    def form(self, seen: Sample) -> Form:
+        z = self._lifted(seen.shown)
+        return Form(second_moment(z, self.ridge), seen.hidden * z, 0.5 * seen.hidden**2)
+
+    def _row(self, seen: Sample) -> Any:
+        return self._lifted(seen.shown)
+
+    def _lifted(self, x: Any) -> Any:
+        normals, phases = _drawn(self.seed, self.features, self.count)
+        frequencies = (1 / self.bandwidth) * constant(normals)
+        return math.sqrt(2 / self.count) * jnp.cos(x @ frequencies + constant(phases))
+
+
+@functools.cache
+def _drawn(seed: int, features: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies of scale 1, and phases."""
+    draw = np.random.default_rng(seed)
+    return draw.normal(size=(features, count)), draw.uniform(0, 2 * math.pi, count)

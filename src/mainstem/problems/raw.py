@@ -1,103 +1,104 @@
 """Problems whose hidden part *is* the loss: nothing is shown, the decision is the model itself."""
 
-from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import At, Domain, Form, Problem, Sample
+from mainstem.base import At, Domain, Form, Params, Problem, Sample
 from mainstem.errors import BadData
-from mainstem.parts import domain as domains
+from mainstem.parts.domain import box, everything, simplex
 from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.value import integer, number, positive, value
 
 
-@recorded
-def quadratic(
-    dimension: int = 1, curvature: float = 1.0, low: float | None = None, high: float | None = None
-) -> Problem:
-    """Hidden is a target a; loss curvature |x - a|^2 / 2, on everything or on the box [low, high].
+class Raw(Problem):
+    """What they share: a model is one vector, and a hidden vector of the same length is its loss."""
 
-    With `streams.alternating` these are the losses of Mitra et al. 2021, Section VII.
+    convex = True
 
-    >>> quadratic(dimension=1, low=-3, high=3).domain.name
-    'box [-3, 3]'
-    """
-    dimension = check.integer("quadratic", "dimension", dimension, least=1)
-    curvature = check.positive("quadratic", "curvature", curvature)
-    if (low is None) != (high is None):
-        raise check.refuse("quadratic", "low and high", "be given together", (low, high))
-    domain = domains.everything() if low is None or high is None else domains.box(low, high)
-
-    def form(target: Any) -> Form:
-        return Form(
-            jnp.asarray(curvature), curvature * target, 0.5 * curvature * jnp.sum(target**2)
-        )
-
-    return _raw(
-        "quadratic",
-        init=lambda key: jnp.asarray(domain.project(jnp.zeros(dimension))),
-        loss=lambda params, target: 0.5 * curvature * jnp.sum((params - target) ** 2),
-        domain=domain,
-        dimension=dimension,
-        curvature=curvature,
-        form=form,
-    )
-
-
-@recorded
-def experts(count: int) -> Problem:
-    """Hidden is a loss for each of `count` experts; the model is a mixture of them: loss <p, losses>.
-
-    >>> experts(count=4).domain.name
-    'simplex'
-    """
-    count = check.integer("experts", "count", count, least=2)
-    return _raw(
-        "experts",
-        init=lambda key: jnp.full(count, 1 / count),
-        loss=lambda params, losses: params @ losses,
-        domain=domains.simplex(),
-        dimension=count,
-        curvature=0.0,
-        form=lambda losses: Form(jnp.asarray(0.0), -losses, jnp.asarray(0.0)),
-    )
-
-
-def _raw(
-    owner: str,
-    init: Callable[[Key], Any],
-    loss: Callable[[Any, Any], Any],
-    domain: Domain,
-    dimension: int,
-    curvature: float,
-    form: Callable[[Any], Form],
-) -> Problem:
-    def decide(params: Any, shown: Any, at: At) -> Any:
+    def decide(self, params: Any, shown: Any, at: At) -> Any:
         return params
 
-    def fits(shown: Any, hidden: np.ndarray) -> None:
-        if np.shape(hidden)[1:] != (dimension,):
+    def reveal(self, decision: Any, sample: Sample) -> Any:
+        return sample.hidden
+
+    def check(self, shown: Any, hidden: np.ndarray) -> None:
+        if np.shape(hidden)[1:] != (self.size,):
             raise BadData(
-                f"{owner}: wants hidden vectors of length {dimension}, "
+                f"{self.call()[0]}: wants hidden vectors of length {self.size}, "
                 f"the stream has shape {np.shape(hidden)[1:]}"
             )
 
-    return Problem(
-        init,
-        decide,
-        reveal=lambda decision, sample: sample.hidden,
-        loss=loss,
-        metrics=_no_metrics,
-        domain=domain,
-        check=fits,
-        convex=True,
-        curvature=curvature,
-        form=form,
-    )
+
+BOX = jax.tree.structure(box(-1, 1))
 
 
-def _no_metrics(decision: Any, sample: Sample) -> dict[str, Any]:
-    return {}
+@value
+class quadratic(Raw):
+    r"""A distance to a hidden target a, on everything or on the box [low, high].
+
+    .. math:: \ell(x) = \frac{c}{2} |x - a|^2
+
+    with c the `curvature`. With `streams.alternating` these are the losses of Mitra et al. 2021,
+    Section VII.
+
+    >>> quadratic(dimension=1, low=-3, high=3).domain
+    box(low=-3.0, high=3.0)
+    """
+
+    dimension: int = integer(default=1, least=1)
+    curvature: float = positive(default=1.0)
+    low: float | None = number(default=None)
+    high: float | None = number(default=None)
+
+    def admit(self) -> None:
+        low, high = self.low, self.high
+        if low is None and high is None:
+            return
+        if low is None or high is None:
+            raise check.refuse("quadratic", "low and high", "be given together", (low, high))
+        if low >= high:
+            raise check.refuse("quadratic", "high", f"be above low = {low}", high)
+
+    @property
+    def domain(self) -> Domain:  # type: ignore[override]
+        if self.low is None:
+            return everything()
+        return jax.tree.unflatten(BOX, (self.low, self.high))  # unchecked: they may be traced
+
+    def init(self, key: Key) -> Params:
+        return jnp.asarray(self.domain.project(jnp.zeros(self.dimension)))
+
+    def loss(self, params: Any, seen: Any) -> Any:
+        return 0.5 * self.curvature * jnp.sum((params - seen) ** 2)
+
+    def form(self, seen: Any) -> Form:
+        curvature = self.curvature
+        return Form(jnp.asarray(curvature), curvature * seen, 0.5 * curvature * jnp.sum(seen**2))
+
+
+@value
+class experts(Raw):
+    r"""A mixture p of `count` experts; hidden is a loss :math:`\ell_i` for each.
+
+    .. math:: \ell(p) = \sum_i p_i \ell_i
+
+    >>> experts(count=4).domain
+    simplex()
+    """
+
+    count: int = integer(least=2)
+
+    domain = simplex()
+
+    def init(self, key: Key) -> Params:
+        return jnp.full(self.count, 1 / self.count)
+
+    def loss(self, params: Any, seen: Any) -> Any:
+        return params @ seen
+
+    def form(self, seen: Any) -> Form:
+        return Form(jnp.asarray(0.0), -seen, jnp.asarray(0.0))

@@ -1,38 +1,54 @@
 """Classification into several classes by a linear function each."""
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 from optax import losses
 
-from mainstem import check
-from mainstem.base import Domain, Linear, Problem
-from mainstem.problems.supervised import supervised
-from mainstem.spec import recorded
+from mainstem.base import Domain, Linear, Sample
+from mainstem.parts.domain import everything
+from mainstem.problems.supervised import Supervised, ridge_field
+from mainstem.random import Key
+from mainstem.value import integer, part, value
 
 
-@recorded
-def softmax(
-    features: int, classes: int, ridge: float = 0.0, domain: Domain | None = None
-) -> Problem:
-    """Labels 0 to classes - 1; cross-entropy of the softmax of the scores.
+@value
+class softmax(Supervised):
+    r"""Multinomial logistic regression: labels 0 to classes - 1, cross-entropy of the softmax of the scores.
+
+    .. math:: \ell(W, b) = \log \sum_c \exp(s_c) - s_y + \frac{\rho}{2} (|W|^2 + |b|^2), \quad s = W^T x + b
+
+    with :math:`\rho` the `ridge`.
 
     >>> softmax(features=64, classes=10).size
     650
     """
-    features = check.integer("softmax", "features", features, least=1)
-    classes = check.integer("softmax", "classes", classes, least=2)
-    ridge = check.at_least("softmax", "ridge", ridge, 0)
-    return supervised(
-        "softmax",
-        init=lambda key: {"weights": jnp.zeros((features, classes)), "bias": jnp.zeros(classes)},
-        apply=lambda params, x: x @ params["weights"] + params["bias"],
-        penalty=losses.softmax_cross_entropy_with_integer_labels,
-        shape=(features,),
-        classes=classes,
-        ridge=ridge,
-        convex=True,
-        curvature=ridge,
-        linear=Linear(lambda seen: jnp.append(seen.shown, 1), slope=math.sqrt(2), bend=0.5),
-        domain=domain,
-    )
+
+    features: int = integer(least=1)
+    classes: int = integer(least=2)
+    ridge: float | None = ridge_field()
+    domain: Domain = part(Domain, "l2_ball(1)", default=everything())
+
+    convex = True
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
+
+    @property
+    def linear(self) -> Linear:  # type: ignore[override]
+        return Linear(self._row, slope=math.sqrt(2), bend=0.5)
+
+    def init(self, key: Key) -> Any:
+        weights = jnp.zeros((self.features, self.classes))
+        return {"weights": weights, "bias": jnp.zeros(self.classes)}
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return x @ params["weights"] + params["bias"]
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return losses.softmax_cross_entropy_with_integer_labels(scores, target)
+
+    def _row(self, seen: Sample) -> Any:
+        return jnp.append(seen.shown, 1)

@@ -1,120 +1,111 @@
 """What all supervised problems share: a model scores, the label is revealed, the loss is charged."""
 
-from collections.abc import Callable, Mapping
+import abc
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check as checks
-from mainstem.base import At, Domain, Form, Linear, Problem, Sample
+from mainstem import check
+from mainstem.base import At, Domain, Problem, Sample
 from mainstem.errors import BadData
 from mainstem.parts.domain import everything
-from mainstem.random import Key
-
-Apply = Callable[[Any, Any], Any]  # (params, features) -> scores
-Penalty = Callable[[Any, Any], Any]  # (scores, target) -> scalar
+from mainstem.value import leaf
 
 
-def supervised(
-    owner: str,
-    init: Callable[[Key], Any],
-    apply: Apply,
-    penalty: Penalty,
-    *,
-    shape: Any,
-    classes: int | None,
-    ridge: float = 0.0,
-    convex: bool = False,
-    curvature: float = 0.0,
-    domain: Domain | None = None,
-    form: Callable[[Sample], Form] | None = None,
-    linear: Linear | None = None,
-    apply_many: Apply | None = None,
-    block: int | None = None,
-) -> Problem:
-    """A problem that scores features of `shape` (or of several) and pays `penalty`, plus ridge |params|^2 / 2.
+def _ridge(owner: str, name: str, given: Any) -> float | None:
+    return check.at_least(owner, name, given, 0) or None
+
+
+def ridge_field() -> Any:
+    """A field for the factor of |params|^2 / 2 in the loss; 0 is kept as None, which costs no work."""
+    return leaf(default=None, checked=_ridge)
+
+
+class Supervised(Problem):
+    """A problem that scores features of a `shape` and pays a penalty, plus ridge |params|^2 / 2.
 
     With `classes` the target is a label and the metric `correct`; without, it is a number and the
-    metric `squared_error`. `apply_many` scores many samples at once, where that is faster,
-    and on a CPU no more than `block` of them.
+    metric `squared_error`.
     """
-    if domain is not None:
-        checks.instance(owner, "domain", domain, Domain, "l2_ball(1)")
 
-    def decide(params: Any, shown: Any, at: At) -> Any:
-        return apply(params, shown)
+    domain: Domain = everything()
+    ridge: float | None = None
+    apply_many: Any = None  # (params, many samples) -> their scores, where that is faster
 
-    def charged(params: Any, scores: Any, target: Any) -> Any:
-        paid = penalty(scores, target)
-        return paid + 0.5 * ridge * _squared_norm(params) if ridge else paid
+    @abc.abstractmethod
+    def apply(self, params: Any, x: Any) -> Any:
+        """The scores of one sample."""
 
-    def loss(params: Any, seen: Sample) -> Any:
-        return charged(params, apply(params, seen.shown), seen.hidden)
+    @abc.abstractmethod
+    def penalty(self, scores: Any, target: Any) -> Any:
+        """What these scores cost: a scalar."""
 
-    def together(params: Any, samples: Sample, at: At) -> Any:
-        scores = apply_many(params, samples.shown)  # type: ignore[misc]
-        losses = jax.vmap(charged, in_axes=(None, 0, 0))(params, scores, samples.hidden)
-        return samples, losses, jax.vmap(metrics)(scores, samples)
+    @property
+    def curvature(self) -> Any:
+        return 0.0 if self.ridge is None or not self.convex else self.ridge
 
-    def metrics(scores: Any, sample: Sample) -> Mapping[str, Any]:
-        if classes is None:
-            return {"squared_error": jnp.square(jnp.squeeze(scores) - sample.hidden)}
-        guess = scores > 0 if jnp.ndim(scores) == 0 else jnp.argmax(scores)
+    @property
+    def together(self) -> Any:
+        return None if self.apply_many is None else self._together
+
+    def decide(self, params: Any, shown: Any, at: At) -> Any:
+        return self.apply(params, shown)
+
+    def reveal(self, decision: Any, sample: Sample) -> Sample:
+        return sample
+
+    def loss(self, params: Any, seen: Sample) -> Any:
+        return self._charged(params, self.apply(params, seen.shown), seen.hidden)
+
+    def metrics(self, decision: Any, sample: Sample) -> Mapping[str, Any]:
+        if self.classes is None:
+            return {"squared_error": jnp.square(jnp.squeeze(decision) - sample.hidden)}
+        guess = decision > 0 if jnp.ndim(decision) == 0 else jnp.argmax(decision)
         return {"correct": (guess == sample.hidden).astype(jnp.result_type(float))}
 
-    def check(shown: np.ndarray, hidden: np.ndarray) -> None:
-        _check_features(owner, shown, shape)
-        if classes is None:
-            _check_numbers(owner, hidden)
-        else:
-            _check_labels(owner, hidden, classes)
+    def check(self, shown: Any, hidden: np.ndarray) -> None:
+        wrong = _wrong_features(shown, self.shape) or _wrong_target(hidden, self.classes)
+        if wrong is not None:
+            raise BadData(f"{self.call()[0]}: wants {wrong}")
 
-    return Problem(
-        init,
-        decide,
-        reveal=lambda decision, sample: sample,
-        loss=loss,
-        metrics=metrics,
-        domain=everything() if domain is None else domain,
-        check=check,
-        convex=convex,
-        curvature=curvature,
-        form=form,
-        linear=linear,
-        together=None if apply_many is None else together,
-        block=block,
-        features=shape,
-        classes=classes,
-    )
+    def _charged(self, params: Any, scores: Any, target: Any) -> Any:
+        paid = self.penalty(scores, target)
+        return paid if self.ridge is None else paid + 0.5 * self.ridge * _squared_norm(params)
+
+    def _together(self, params: Any, samples: Sample, at: At) -> Any:
+        scores = self.apply_many(params, samples.shown)
+        losses = jax.vmap(self._charged, in_axes=(None, 0, 0))(params, scores, samples.hidden)
+        return samples, losses, jax.vmap(self.metrics)(scores, samples)
+
+
+def second_moment(x: Any, ridge: Any) -> Any:
+    """x x' + ridge I, in the dtype in force."""
+    matrix = jnp.outer(x, x).astype(jnp.result_type(float))
+    return matrix if ridge is None else matrix + ridge * jnp.eye(x.size)
 
 
 def _squared_norm(params: Any) -> Any:
     return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
 
 
-def _check_features(owner: str, shown: Any, shape: Any) -> None:
+def _wrong_features(shown: Any, shape: Any) -> str | None:
     found = jax.tree.map(lambda x: np.shape(x)[1:], shown)
-    if shape is not None and found != shape:
-        raise BadData(f"{owner}: wants features of shape {shape}, the stream has {found}")
+    if shape is None or found == shape:
+        return None
+    return f"features of shape {shape}, the stream has {found}"
 
 
-def _check_numbers(owner: str, hidden: np.ndarray) -> None:
-    if np.ndim(hidden) != 1 or not np.issubdtype(hidden.dtype, np.number):
-        raise BadData(
-            f"{owner}: wants one number as target, the stream has "
-            f"{hidden.dtype} of shape {hidden.shape[1:]}"
-        )
-
-
-def _check_labels(owner: str, hidden: np.ndarray, classes: int) -> None:
-    if np.ndim(hidden) != 1 or not np.issubdtype(hidden.dtype, np.integer):
-        raise BadData(
-            f"{owner}: wants integer labels 0 to {classes - 1}, the stream has "
-            f"{hidden.dtype} of shape {hidden.shape[1:]}"
-        )
-    wrong = np.flatnonzero((hidden < 0) | (hidden >= classes))
-    if wrong.size:
-        row = int(wrong[0])
-        raise BadData(f"{owner}: wants labels 0 to {classes - 1}, row {row} has {int(hidden[row])}")
+def _wrong_target(hidden: np.ndarray, classes: int | None) -> str | None:
+    kind: Any = np.number
+    wanted = "one number as target"
+    if classes is not None:
+        kind, wanted = np.integer, f"integer labels 0 to {classes - 1}"
+    if np.ndim(hidden) != 1 or not np.issubdtype(hidden.dtype, kind):
+        return f"{wanted}, the stream has {hidden.dtype} of shape {hidden.shape[1:]}"
+    if classes is None:
+        return None
+    rows = np.flatnonzero((hidden < 0) | (hidden >= classes))
+    return f"labels 0 to {classes - 1}, row {rows[0]} has {hidden[rows[0]]}" if rows.size else None

@@ -63,26 +63,60 @@ def environment() -> dict[str, Any]:
     }
 
 
-def claim(path: Path, spec: Mapping[str, Any]) -> None:
-    """Make `path` the folder of a run of `spec`, new or to be resumed.
+def claim(path: Path, spec: Mapping[str, Any]) -> BinaryIO:
+    """Make `path` the folder of a run of `spec`, new or to be resumed; locked until what this returns is closed.
 
-    Refused if another experiment lies there, or this one is already finished.
+    Refused if another experiment lies there, if this one is already finished, or if another process is
+    running it.
     """
     trace.pyarrow()  # better missed now than after the computing
-    wanted = tomli_w.dumps(spec)
-    if (path / "spec.toml").exists():
-        if (path / "spec.toml").read_text() != wanted:
+    _not_foreign(path)
+    path.mkdir(parents=True, exist_ok=True)
+    held = lock(path)
+    try:
+        _take(path, tomli_w.dumps(spec))
+    except BaseException:
+        held.close()
+        if (path / "run.json").exists() or not (path / "spec.toml").exists():
+            (path / "lock").unlink(missing_ok=True)
+        raise
+    return held
+
+
+def _not_foreign(path: Path) -> None:
+    if (path / "spec.toml").exists() or not path.exists():
+        return
+    if not path.is_dir() or any(entry.name != "lock" for entry in path.iterdir()):
+        raise BrokenRun(f"{path}: is not empty and holds no run: choose another folder")
+
+
+def _take(path: Path, wanted: str) -> None:
+    """The folder, once it is locked."""
+    _not_foreign(path)
+    known = path / "spec.toml"
+    if known.exists():
+        if _guarded(known, lambda file: file.read_text()) != wanted:
             raise BrokenRun(
                 f"{path}: holds another experiment (see its spec.toml): choose another folder"
             )
         if (path / "run.json").exists():
             raise FinishedRun(f"{path}: holds a finished run: load it, or choose another folder")
-    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise BrokenRun(f"{path}: is not empty and holds no run: choose another folder")
-    path.mkdir(parents=True, exist_ok=True)
-    write(path / "spec.toml", wanted.encode())
-    write(path / "environment.json", json.dumps(environment(), indent=1).encode())
+    else:
+        write(known, wanted.encode())
+    _note_environment(path / "environment.json")
     (path / "trace").mkdir(exist_ok=True)
+
+
+def _note_environment(file: Path) -> None:
+    """Where the run was begun stays; where it was resumed is added, if that is somewhere else."""
+    here = environment()
+    if not file.exists():
+        write(file, json.dumps(here, indent=1).encode())
+        return
+    begun = _guarded(file, lambda path: json.loads(path.read_text()))
+    resumed = begun.pop("resumed", [])
+    if here != begun and here not in resumed:
+        write(file, json.dumps({**begun, "resumed": [*resumed, here]}, indent=1).encode())
 
 
 def lock(path: Path) -> BinaryIO:
@@ -123,6 +157,8 @@ def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
     if not found.exists():
         return None
     content = _read_arrays(found)
+    if not {"step", "parts"} <= set(content):
+        raise BrokenRun(f"{path}: {found.name} is not a checkpoint: start a new folder")
     state = {k.removeprefix("state/"): v for k, v in content.items() if k.startswith("state/")}
     parts = int(content["parts"])
     for number in range(parts):
@@ -164,6 +200,9 @@ def _join(path: Path, parts: int) -> None:
     temporary.replace(path / "trace.parquet")
 
 
+SEALED = ("spec.toml", "trace.parquet", "model.npz")
+
+
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray], trace.File]:
     """(spec, summary, model, trace) of a finished run, checked against its seals."""
     if not path.is_dir():
@@ -175,14 +214,17 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarr
     summary = _guarded(path / "run.json", lambda file: json.loads(file.read_text()))
     if not isinstance(summary, dict) or summary.get("format") != FORMAT:
         raise BrokenRun(f"{path}: run.json is not of format {FORMAT}")
-    for name, seal in summary.get("sha256", {}).items():
+    seals = summary.get("sha256")
+    if not isinstance(seals, dict) or set(seals) != set(SEALED):
+        raise BrokenRun(f"{path}: run.json must seal just {', '.join(SEALED)}")
+    for name in SEALED:
         if not (path / name).exists():
             raise BrokenRun(f"{path}: {name} is missing")
-        if _digest(path / name) != seal:
+        if _guarded(path / name, _digest) != seals[name]:
             raise BrokenRun(f"{path}: {name} is not what was written (its checksum differs)")
     spec = _guarded(path / "spec.toml", lambda file: tomllib.loads(file.read_text()))
     model = _read_arrays(path / "model.npz")
-    return spec, summary, model, trace.File(path / "trace.parquet")
+    return spec, summary, model, _guarded(path / "trace.parquet", trace.File)
 
 
 def _digest(path: Path) -> str:
@@ -199,6 +241,9 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _guarded(path: Path, read: Callable[[Path], Any]) -> Any:
+    """What `read` makes of a file; whatever is wrong with it is said in one line."""
+    if path.exists() and not path.is_file():  # a device or a pipe could be read for ever
+        raise BrokenRun(f"{path.parent}: {path.name} is not a file")
     try:
         return read(path)
     except Exception as error:

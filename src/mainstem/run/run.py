@@ -3,47 +3,28 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mainstem import experiment
-from mainstem.base import Algorithm, Domain, Problem, Stream, flat
+from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
 from mainstem.errors import BadData, MainstemError
-from mainstem.measure.exam import examined
-from mainstem.measure.policy import Value, value_of
 from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
-from mainstem.run import bounds
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
-from mainstem.theory import Bound, Rate
-
-
-class Summary(NamedTuple):
-    """The size of a run, and what one message of it costs."""
-
-    steps: int
-    seeds: list[int]
-    clients: int
-    size: int  # parameters
-    dtype: str
-    shared: bool  # whether all clients decide with one model
-    uplink_bits: float
-    uplink_bytes: int
-    downlink_bits: float
-    downlink_bytes: int
-
+from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
+from mainstem.theory.applied import beside, per_client
+from mainstem.theory.beside import Beside
+from mainstem.theory.bound import Bound, Rate
 
 CURVES = (
     "accuracy",
-    "average_regret",
-    "consensus",
     "downlink_bits",
     "downlink_bytes",
     "loss",
     "mse",
-    "msd",
     "uplink_bits",
     "uplink_bytes",
 )
@@ -66,7 +47,7 @@ class Run:
         self.spec = spec
         self.summary = summary
         self.trace = trace
-        self._model = model
+        self.models = model
         self.algorithm = algorithm
         self.problem = problem
         self._stream_of = stream_of
@@ -103,8 +84,8 @@ class Run:
         """The mean over clients of the loss at each step."""
         return self.column("loss")
 
-    def _running(self, name: str) -> np.ndarray:
-        """The mean so far, over clients and steps at which they saw something."""
+    def running(self, name: str) -> np.ndarray:
+        """A column's mean so far, over clients and steps at which they saw something."""
         values = self.column(name)
         present = self.column("present") if "present" in self.trace else np.ones_like(values)
         return np.asarray(
@@ -114,45 +95,12 @@ class Run:
     @property
     def accuracy(self) -> np.ndarray:
         """Accuracy(t) of Kwon et al. 2023: the share of right answers, over clients and steps so far."""
-        return self._running("correct")
+        return self.running("correct")
 
     @property
     def mse(self) -> np.ndarray:
         """MSE(t) of Kwon et al. 2023: the mean squared error, over clients and steps so far."""
-        return self._running("squared_error")
-
-    @property
-    def average_regret(self) -> np.ndarray:
-        """A bandit's regret so far, over clients and steps: Agarwal et al. 2020, eq. (11)."""
-        return self._running("regret")
-
-    @property
-    def msd(self) -> np.ndarray:
-        """The mean-square deviation of Rizk et al. 2020 in dB, averaged over the seeds.
-
-        Entry t is that of the model after t steps against the minimiser of the aggregate risk at
-        step t, from t = 0 on; needs `measure=["deviation"]`.
-        """
-        return np.asarray(10 * np.log10(np.atleast_2d(self.column("deviation")).mean(axis=0)))
-
-    def value(self, kind: str = "dr") -> Value:
-        """What the policy would have earned on a replayed log: "ips", "dr", or the log's own "reward"."""
-        return value_of(self.trace, kind, self.summary.clients)
-
-    def held_out(self) -> dict[str, np.ndarray]:
-        """The final models on held-out samples: each metric for each client's own task, [clients].
-
-        For streams that hold samples out, such as `streams.tasks`; [seeds, clients] if there are
-        several seeds.
-        """
-        if self.problem is None or self.stream is None or self.stream.exam is None:
-            raise MainstemError("held_out: the stream holds no samples out; streams.tasks does")
-        return examined(self.problem, self.stream, self.summary.seeds, self.client_models)
-
-    @property
-    def consensus(self) -> np.ndarray:
-        """V_t of Sahu et al. 2026: the mean squared distance of the clients' models from their mean."""
-        return self.column("consensus")
+        return self.running("squared_error")
 
     def _sent(self, name: str, each: float) -> np.ndarray:
         return np.asarray(np.cumsum(self.column(name), axis=-1) * each)
@@ -189,32 +137,24 @@ class Run:
 
         Where clients keep an own part, the shared part alone.
         """
-        return self._unravelled(self._model["server"])
+        return self.unravelled(self.models["server"])
 
     @property
     def client_models(self) -> np.ndarray:
         """Each client's final model, as vectors."""
-        if "clients" in self._model:
-            return np.asarray(self._model["clients"])
-        server = np.asarray(self._model["server"])
+        if "clients" in self.models:
+            return np.asarray(self.models["clients"])
+        server = np.asarray(self.models["server"])
         return np.repeat(server[..., None, :], self.summary.clients, axis=-2)
 
-    @property
-    def average_model(self) -> Any:
-        """The average predictor of Mitra et al. 2021, eq. (14); needs `measure=["average"]`."""
-        if "average" not in self._model:
-            raise MainstemError(
-                'run: the average model was not kept: simulate(..., measure=["average"])'
-            )
-        return self._unravelled(self._model["average"])
-
-    def _unravelled(self, vector: np.ndarray) -> Any:
+    def unravelled(self, vector: np.ndarray) -> Any:
+        """A model as the problem writes it; as it is if the problem is unknown, or of several seeds."""
         if self.problem is None or len(self.summary.seeds) > 1:
             return np.asarray(vector)
         if vector.shape[-1] < self.problem.size:
             own = np.zeros(self.problem.size - vector.shape[-1], vector.dtype)
-            return flat(self.problem).unravel(np.concatenate([vector, own])).shared
-        return flat(self.problem).unravel(np.asarray(vector))
+            return Flat(self.problem).unravel(np.concatenate([vector, own])).shared
+        return Flat(self.problem).unravel(np.asarray(vector))
 
     def regret(
         self,
@@ -249,7 +189,7 @@ class Run:
             self.problem,
             source,
             self.domain,
-            start=np.asarray(self._model["server"]),
+            start=np.asarray(self.models["server"]),
             seeds=self.summary.seeds,
             dtype=self.summary.dtype,
             shared=self.summary.shared,
@@ -271,7 +211,7 @@ class Run:
         only up to a constant comes as a `Rate`, its constant fitted to the run. Refused where an
         assumption fails, with the condition.
         """
-        return bounds.beside(self, [self.summary.steps] if at is None else at).bound
+        return beside(self, [self.summary.steps] if at is None else at).bound
 
     def plot(self, curve: str = "loss", bound: bool = False) -> Any:
         """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds.
@@ -280,7 +220,7 @@ class Run:
         the theorem's bound is dashed beside it.
         """
         if bound:
-            return _overlaid({self.name: bounds.beside(self)})
+            return _overlaid({self.name: beside(self)})
         return figures.curves({self.name: np.atleast_2d(self._curve(curve))}, curve)
 
     def _curve(self, name: str) -> np.ndarray:
@@ -289,10 +229,13 @@ class Run:
     def save(self, path: str | Path) -> Path:
         """Write the run into a new folder: spec, environment, trace, model."""
         place = Path(path)
-        folders.claim(place, self.spec)
-        folders.add_part(place, 0, dict(self.trace), 1, self.summary.seeds)
-        folders.finish(place, 1, self._model, self.summary._asdict())
+        with folders.claim(place, self.spec):
+            self._write(place)
         return place
+
+    def _write(self, place: Path) -> None:
+        folders.add_part(place, 0, dict(self.trace), 1, self.summary.seeds)
+        folders.finish(place, 1, self.models, self.summary._asdict())
 
 
 def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None) -> Run:
@@ -300,10 +243,13 @@ def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | N
 
     Give them where they came from code or data of your own, or are at hand anyway.
     """
-    spec, summary, model, trace = folders.read(Path(path))
-    fields = {name: summary[name] for name in Summary._fields}
-    built = _rebuilt(spec, problem, stream)
-    return Run(spec, Summary(**fields), trace, model, *built)
+    place = Path(path)
+    spec, content, model, trace = folders.read(place)
+    summary = summary_of(place, content)
+    check_spec(place, spec)
+    check_model(place, model, summary)
+    check_trace(place, trace, summary)
+    return Run(spec, summary, trace, model, *_rebuilt(spec, problem, stream))
 
 
 def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | None) -> Any:
@@ -313,21 +259,21 @@ def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | Non
     def attempt(module: Any, table: Any) -> Any:
         try:
             return experiment.made("spec", module, table)
-        except (MainstemError, TypeError, ValueError):
+        except Exception:  # whatever a foreign table says, the rest of the run can be read
             return None
 
     algorithm = attempt(algorithms, spec["algorithm"][0])
     problem = attempt(problems, spec["problem"]) if problem is None else problem
     domain = None
     if problem is not None:
-        bounded = problem.domain.support is not None
-        if bounded or algorithm is not None:
-            domain = problem.domain if bounded else algorithm.domain
+        limited = not problem.domain.whole
+        if limited or algorithm is not None:
+            domain = problem.domain if limited else algorithm.domain
     rebuilt = functools.partial(attempt, streams, spec["stream"])
     return algorithm, problem, rebuilt if stream is None else lambda: stream, domain
 
 
-def _overlaid(found: Mapping[str, bounds.Beside]) -> Any:
+def _overlaid(found: Mapping[str, Beside]) -> Any:
     """Measured curves, each with its bound dashed."""
     units = {each.bound.of for each in found.values()}
     return figures.curves(
@@ -367,11 +313,11 @@ def compare(runs: Sequence[Run], curve: str | None = None, bound: bool = False) 
     rows = [_row(name, run, chosen) for name, run in zip(names, runs, strict=True)]
     if not bound:
         return figures.curves(curves, chosen), rows
-    found = {name: bounds.beside(run) for name, run in zip(names, runs, strict=True)}
+    found = {name: beside(run) for name, run in zip(names, runs, strict=True)}
     if len({each.bound.of for each in found.values()}) > 1:
         clients = [run.summary.clients for run in runs]
         pairs = zip(found.items(), clients, strict=True)
-        found = {name: bounds.per_client(each, count) for (name, each), count in pairs}
+        found = {name: per_client(each, count) for (name, each), count in pairs}
     for row, each in zip(rows, found.values(), strict=True):
         row["regret"] = float(each.measured[:, -1].mean())
         row["bound"] = float(np.ravel(each.bound.value)[-1])

@@ -26,13 +26,25 @@ class File(Mapping[str, np.ndarray]):
         self._file = pyarrow().parquet.ParquetFile(path)
         self._names = [n for n in self._file.schema_arrow.names if n not in ("t", "seed")]
         meta = self._file.schema_arrow.metadata or {}
-        self._seeds = int(meta.get(b"seeds", b"1"))
+        self.seeds = int(meta.get(b"seeds", b"1"))
+
+    @property
+    def rows(self) -> int:
+        """One for each step and seed."""
+        return int(self._file.metadata.num_rows)
+
+    @property
+    def numeric(self) -> dict[str, bool]:
+        """Whether each column holds numbers."""
+        types, schema = pyarrow().types, self._file.schema_arrow
+        kinds = {name: schema.field(name).type for name in self._names}
+        return {n: types.is_floating(kind) or types.is_integer(kind) for n, kind in kinds.items()}
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
             raise KeyError(name)
         column = self._file.read([name]).column(name).to_numpy()
-        return np.asarray(column).reshape(-1, self._seeds).T
+        return np.asarray(column).reshape(-1, self.seeds).T
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -1,24 +1,118 @@
-"""Streams from arrays in memory: the rows stay on the device, indices travel."""
+"""Streams from tables in memory: the rows stay on the device, indices travel."""
 
-from typing import Any
+import abc
+import functools
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check
-from mainstem.base import At, Sample, Stream
-from mainstem.errors import BadData
-from mainstem.spec import recorded
-from mainstem.streams.deal import Deal, evenly
+from mainstem.base import At, Sample, Sampler
+from mainstem.errors import BadData, BadParameter
+from mainstem.streams.deal import Deal, Dealt, evenly
+from mainstem.streams.hosted import Hosted
+from mainstem.value import leaf, part, static, value
 
 
-@recorded
-def arrays(
-    features: Any,
-    target: Any,
-    clients: int | None = None,
-    deal: Deal | None = None,
-    keys: Any = None,
-) -> Stream:
+class Table(NamedTuple):
+    """Rows that can be dealt, and how they are."""
+
+    features: np.ndarray
+    target: np.ndarray
+    keys: np.ndarray | None  # each row's client, where the data says so
+    deal: Deal
+
+
+@value
+class indexed(Sampler):
+    """The rows on the device: a piece is the index of one.
+
+    >>> indexed(np.eye(2), np.array([5, 6])).sample(1, None, None).hidden.tolist()
+    6
+    """
+
+    features: Any = leaf()
+    target: Any = leaf()
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        return Sample(jnp.asarray(self.features)[piece], jnp.asarray(self.target)[piece])
+
+
+class Rows(Hosted):
+    """The rows of a table, dealt to clients; where `clients` is left out, as many as the deal finds."""
+
+    @property
+    @abc.abstractmethod
+    def table(self) -> Table:
+        """The rows, on the host."""
+
+    def admit(self) -> None:
+        object.__setattr__(self, "clients", self.dealt.clients)
+
+    @functools.cached_property
+    def dealt(self) -> Dealt:
+        """Which row client k gets at step t."""
+        owner, (shown, hidden, keys, deal) = type(self).__name__, self.table
+        if len(shown) != len(hidden):
+            raise BadData(f"{owner}: {len(shown)} rows of features but {len(hidden)} targets")
+        if len(shown) == 0:
+            raise BadData(f"{owner}: there are no rows")
+        try:
+            dealt = deal.to(hidden, keys, self.clients)
+        except BadParameter as error:  # `clients` is a parameter of this stream, not of the deal
+            _, _, text = str(error).partition(": ")
+            raise BadParameter(f"{owner}: {text}", error.parameter) from None
+        for name, array in (("features", shown), ("target", hidden)):
+            _refuse_gaps(owner, name, array, dealt)
+        return dealt
+
+    @property
+    def steps(self) -> int | None:  # type: ignore[override]
+        """How long all clients have rows; None: they are repeated for ever."""
+        return self.dealt.steps
+
+    @property
+    def device(self) -> Sampler:
+        return indexed(self.table.features, self.table.target)
+
+    def chunk(self, seed: int, first: int, last: int) -> Any:
+        return self.dealt.rows(seed, first, last)
+
+    def rows(self) -> Sample | None:
+        return Sample(self.table.features, self.table.target)
+
+
+def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise BadData(f"{owner}: {name} must have rows of equal length") from None
+    if array.ndim == 0 or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
+        got = f"{array.dtype} of shape {array.shape}"
+        raise BadData(f"{owner}: {name} must be rows of numbers, got {got}")
+    return array
+
+
+def _names(owner: str, name: str, given: Any) -> np.ndarray:
+    """Keys as an array of words or numbers, not of objects, so that equal ones are the same bytes."""
+    array = np.asarray(given)
+    return np.asarray(array.tolist()) if array.dtype == object else array
+
+
+def _refuse_gaps(owner: str, name: str, array: np.ndarray, dealt: Dealt) -> None:
+    """Refuse NaN and infinity, naming the first row that has one, and whose it is."""
+    if not np.issubdtype(array.dtype, np.floating):
+        return
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    row = int(np.argwhere(~finite)[0][0])
+    bad = array[row][~finite[row]].flat[0] if array.ndim > 1 else array[row]
+    raise BadData(f"{owner}: {name} row {row} ({dealt.owner(row)}) holds {bad}")
+
+
+@value
+class arrays(Rows):
     """Rows of `features` with their `target`, dealt to `clients` (evenly unless told otherwise).
 
     `keys` names each row's client, for ``deal=by_key()``.
@@ -28,48 +122,13 @@ def arrays(
     >>> stream.chunk(0, 1, 5).shape
     (5, 4)
     """
-    shown, hidden = _rows("features", features), _rows("target", target)
-    if len(shown) != len(hidden):
-        raise BadData(f"arrays: {len(shown)} rows of features but {len(hidden)} targets")
-    if len(shown) == 0:
-        raise BadData("arrays: there are no rows")
-    dealt = (
-        evenly() if deal is None else check.instance("arrays", "deal", deal, Deal, "evenly()")
-    ).to(hidden, keys, clients)
-    for name, array in (("features", shown), ("target", hidden)):
-        _refuse_gaps(name, array, dealt.owner)
 
-    def sample(resident: Any, row: Any, at: At) -> Sample:
-        return Sample(resident[0][row], resident[1][row])
+    features: Any = leaf(checked=_numbers)
+    target: Any = leaf(checked=_numbers)
+    clients: Any = static(default=None)
+    deal: Deal = part(Deal, "evenly()", default=evenly())
+    keys: Any = leaf(default=None, checked=_names)
 
-    return Stream(
-        dealt.clients,
-        dealt.steps,
-        resident=(shown, hidden),
-        chunk=dealt.rows,
-        sample=sample,
-        rows=lambda: Sample(shown, hidden),
-    )
-
-
-def _rows(name: str, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise BadData(f"arrays: {name} must have rows of equal length") from None
-    if array.ndim == 0 or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
-        got = f"{array.dtype} of shape {array.shape}"
-        raise BadData(f"arrays: {name} must be rows of numbers, got {got}")
-    return array
-
-
-def _refuse_gaps(name: str, array: np.ndarray, owner: Any) -> None:
-    """Refuse NaN and infinity, naming the first row that has one, and whose it is."""
-    if not np.issubdtype(array.dtype, np.floating):
-        return
-    finite = np.isfinite(array)
-    if finite.all():
-        return
-    row = int(np.argwhere(~finite)[0][0])
-    bad = array[row][~finite[row]].flat[0] if array.ndim > 1 else array[row]
-    raise BadData(f"arrays: {name} row {row} ({owner(row)}) holds {bad}")
+    @property
+    def table(self) -> Table:
+        return Table(self.features, self.target, self.keys, self.deal)

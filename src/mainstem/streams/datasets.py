@@ -1,39 +1,63 @@
 """Real data as streams: scikit-learn's bundled digits, and the named datasets of `mainstem data`."""
 
+import functools
+from typing import Any
+
 import numpy as np
 
 from mainstem import datasets
-from mainstem.base import Stream
 from mainstem.errors import MainstemError
-from mainstem.spec import recorded
-from mainstem.streams.arrays import arrays
-from mainstem.streams.deal import Deal, by_key
+from mainstem.streams.arrays import Rows, Table
+from mainstem.streams.deal import Deal, by_key, evenly
+from mainstem.value import integer, part, static, value
 
 
-@recorded
-def digits(clients: int, deal: Deal | None = None) -> Stream:
+@value
+class digits(Rows):
     """1,797 handwritten digits of 8 x 8 pixels in [0, 1]: nothing to download.
 
-    >>> digits(clients=100).resident[0].shape
+    >>> digits(clients=100).rows().shown.shape
     (1797, 64)
     """
+
+    clients: int = integer(least=1)
+    deal: Deal = part(Deal, "evenly()", default=evenly())
+
+    @property
+    def table(self) -> Table:
+        return Table(*_digits(), None, self.deal)
+
+
+@functools.cache
+def _digits() -> tuple[np.ndarray, np.ndarray]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
         raise MainstemError("digits: needs scikit-learn: pip install 'mainstem[lab]'") from None
     features, target = load_digits(return_X_y=True)
-    return arrays(features.astype(np.float32) / 16, target.astype(np.int32), clients, deal)
+    return features.astype(np.float32) / 16, target.astype(np.int32)
 
 
-@recorded
-def dataset(source: str, clients: int | None = None, deal: Deal | None = None) -> Stream:
+@value
+class dataset(Rows):
     """A dataset by its name in `mainstem data list`, held-out rows left out.
 
     Data that names its own sites (`pjm_hourly`) goes to them by key unless dealt otherwise.
+
+    >>> dataset("letters", clients=10)
+    Traceback (most recent call last):
+    mainstem.errors.BadParameter: datasets: there is no 'letters'; did you mean letter?
     """
-    table = datasets.load(source)
-    used = len(table.target) - table.held_out
-    keys = None if table.keys is None else table.keys[:used]
-    if keys is not None and deal is None:
-        deal = by_key()
-    return arrays(table.features[:used], table.target[:used], clients, deal, keys)
+
+    source: str = static()
+    clients: Any = static(default=None)
+    deal: Deal | None = part(Deal, "evenly()", default=None)
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The rows that are not held out, loaded once."""
+        whole = datasets.load(self.source)
+        used = len(whole.target) - whole.held_out
+        keys = None if whole.keys is None else whole.keys[:used]
+        deal = self.deal or (evenly() if keys is None else by_key())
+        return Table(whole.features[:used], whole.target[:used], keys, deal)

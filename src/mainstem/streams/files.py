@@ -4,23 +4,29 @@ One pass over the file spools the numbers into a memory-mapped copy, each client
 from there any step of any client can be read without holding the file in memory.
 """
 
+import abc
+import dataclasses
+import functools
+import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mainstem.base import At, Sample, Stream
+from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
-from mainstem.spec import recorded
+from mainstem.streams.hosted import Hosted
+from mainstem.value import flag, static, value
 
 BATCH = 65536  # rows read at a time
 
 
-class Spool(NamedTuple):
-    """The numbers of a file, client after client."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spool:
+    """The numbers of a file, client after client; its folder is removed once nobody holds it."""
 
     features: np.ndarray  # float32 [rows, F], memory-mapped
     target: np.ndarray
@@ -30,117 +36,154 @@ class Spool(NamedTuple):
     names: list[str]
 
 
-@recorded
-def csv(
-    path: str,
-    target: str,
-    key: str | None = None,
-    features: Sequence[str] | None = None,
-    classes: bool = False,
-) -> Stream:
-    """Rows of a CSV file with a header; `key` names the column that says whose row it is.
+@value
+class passed(Sampler):
+    """The rows themselves come as pieces.
+
+    >>> passed().sample(([1.0, 2.0], 3.0), None, None).hidden
+    3.0
+    """
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        return Sample(*piece)
+
+
+class File(Hosted):
+    """The rows of a file, spooled once; a copy of the stream reads the file again."""
+
+    path: str
+    target: str
+    key: str | None
+    features: Sequence[str] | None
+    classes: bool
+
+    @abc.abstractmethod
+    def batches(self) -> Iterator[Any]:
+        """The file's rows as pyarrow's record batches, in order."""
+
+    def admit(self) -> None:
+        _ = self.spool
+
+    @functools.cached_property
+    def spool(self) -> Spool:
+        """The numbers of the file, memory-mapped."""
+        owner = type(self).__name__
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
+        if not Path(self.path).is_file():
+            raise BadData(f"{owner}: there is no file {self.path}")
+        folder = tempfile.TemporaryDirectory(prefix="mainstem-spool-")
+        try:
+            spool = _spool(self, Path(folder.name))
+        except BaseException:
+            folder.cleanup()
+            raise
+        weakref.finalize(spool, folder.cleanup)
+        return spool
+
+    @property
+    def clients(self) -> int:  # type: ignore[override]
+        """As many as there are keys."""
+        return len(self.spool.names)
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """As long as the client with the fewest rows."""
+        return int(self.spool.lengths.min())
+
+    @property
+    def device(self) -> Sampler:
+        return passed()
+
+    def chunk(self, seed: int, first: int, last: int) -> Any:
+        rows = np.arange(first - 1, last)[:, None] + self.spool.begins
+        return np.asarray(self.spool.features[rows]), np.asarray(self.spool.target[rows])
+
+    def targets(self) -> np.ndarray:
+        """All that is hidden, in the order of the file."""
+        return self.spool.in_order
+
+
+def _path(owner: str, name: str, given: Any) -> str:
+    return str(os.fspath(given))
+
+
+def _listed(owner: str, name: str, given: Any) -> tuple[str, ...]:
+    return tuple(given)
+
+
+@value
+class csv(File):
+    r"""Rows of a CSV file with a header; `key` names the column that says whose row it is.
 
     `features` are all other columns unless named; with `classes` the target is an integer label.
     The stream is as long as the client with the fewest rows.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.csv"
+    ...     written = path.write_text("site,heat,load\na,1,2\nb,3,4\nb,5,6\n")
+    ...     stream = csv(path, target="load", key="site")
+    >>> stream.clients, stream.steps
+    (2, 1)
     """
-    from_csv = _needs_pyarrow("csv")
-    return _stream("csv", _file("csv", path), from_csv, target, key, features, classes)
 
+    path: str = static(checked=_path)
+    target: str = static()
+    key: str | None = static(default=None)
+    features: Sequence[str] | None = static(default=None, checked=_listed)
+    classes: bool = flag(default=False)
 
-@recorded
-def parquet(
-    path: str,
-    target: str,
-    key: str | None = None,
-    features: Sequence[str] | None = None,
-    classes: bool = False,
-) -> Stream:
-    """Rows of a Parquet file, as for `csv`."""
-    from_parquet = _needs_pyarrow("parquet")
-    return _stream("parquet", _file("parquet", path), from_parquet, target, key, features, classes)
-
-
-def _file(owner: str, path: str) -> Path:
-    found = Path(path)
-    if not found.is_file():
-        raise BadData(f"{owner}: there is no file {path}")
-    return found
-
-
-def _needs_pyarrow(owner: str) -> Callable[[Path], Iterator[Any]]:
-    try:
-        import pyarrow as pa
+    def batches(self) -> Iterator[Any]:
         import pyarrow.csv as pacsv
+
+        yield from pacsv.open_csv(self.path, pacsv.ReadOptions(block_size=1 << 22))
+
+
+@value
+class parquet(File):
+    """Rows of a Parquet file, as for `csv`.
+
+    >>> import pyarrow, pyarrow.parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.parquet"
+    ...     table = pyarrow.table({"site": ["a", "b"], "heat": [1.0, 3.0], "load": [2.0, 4.0]})
+    ...     pyarrow.parquet.write_table(table, path)
+    ...     stream = parquet(path, target="load", key="site")
+    >>> stream.clients, stream.steps
+    (2, 1)
+    """
+
+    path: str = static(checked=_path)
+    target: str = static()
+    key: str | None = static(default=None)
+    features: Sequence[str] | None = static(default=None, checked=_listed)
+    classes: bool = flag(default=False)
+
+    def batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
 
-    def batches(path: Path) -> Iterator[Any]:
-        try:
-            if owner == "parquet":
-                yield from pq.ParquetFile(path).iter_batches(BATCH)
-            else:
-                yield from pacsv.open_csv(path, pacsv.ReadOptions(block_size=1 << 22))
-        except pa.ArrowInvalid as error:
-            raise BadData(
-                f"{owner}: {path.name} cannot be read: {str(error).splitlines()[0]}"
-            ) from None
-
-    return batches
+        yield from pq.ParquetFile(self.path).iter_batches(BATCH)
 
 
-def _stream(
-    owner: str,
-    path: Path,
-    batches: Callable[[Path], Iterator[Any]],
-    target: str,
-    key: str | None,
-    features: Sequence[str] | None,
-    classes: bool,
-) -> Stream:
-    folder = tempfile.TemporaryDirectory(prefix="mainstem-spool-")
+def _read(file: File) -> Iterator[Any]:
+    import pyarrow as pa
+
     try:
-        spool = _spool(
-            owner, lambda: batches(path), Path(folder.name), target, key, features, classes
-        )
-    except BaseException:
-        folder.cleanup()
-        raise
-    steps = int(spool.lengths.min())
-
-    def chunk(seed: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.arange(first - 1, last)[:, None] + spool.begins
-        return np.asarray(spool.features[rows]), np.asarray(spool.target[rows])
-
-    def sample(resident: Any, piece: Any, at: At) -> Sample:
-        return Sample(*piece)
-
-    weakref.finalize(chunk, folder.cleanup)
-    return Stream(
-        len(spool.names),
-        steps,
-        (),
-        chunk,
-        sample,
-        rows=lambda: None,
-        targets=lambda: spool.in_order,
-    )
+        yield from file.batches()
+    except pa.ArrowInvalid as error:
+        name, why = Path(file.path).name, str(error).splitlines()[0]
+        raise BadData(f"{type(file).__name__}: {name} cannot be read: {why}") from None
 
 
-def _spool(
-    owner: str,
-    read: Callable[[], Iterator[Any]],
-    folder: Path,
-    target: str,
-    key: str | None,
-    features: Sequence[str] | None,
-    classes: bool,
-) -> Spool:
+def _spool(file: File, folder: Path) -> Spool:
+    owner, key, target = type(file).__name__, file.key, file.target
     counts: dict[str, int] = {}
     columns: list[str] = []
     row = 0
-    for batch in read():
-        columns = columns or _columns(owner, batch.schema.names, target, key, features)
+    for batch in _read(file):
+        columns = columns or _columns(owner, batch.schema.names, target, key, file.features)
         names, sizes = np.unique(_keys(owner, batch, key, row), return_counts=True)
         row += batch.num_rows
         for name, size in zip(names, sizes, strict=True):
@@ -151,10 +194,10 @@ def _spool(
     lengths = np.array([counts[name] for name in clients])
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     shown = _mapped(folder / "features", (int(lengths.sum()), len(columns)), np.float32)
-    kind = np.int32 if classes else np.float32
+    kind = np.int32 if file.classes else np.float32
     hidden, ordered = (_mapped(folder / f, shown.shape[:1], kind) for f in ("target", "in_order"))
     following, row = begins.copy(), 0
-    for batch in read():
+    for batch in _read(file):
         owners = np.searchsorted(clients, _keys(owner, batch, key, row))
         order = np.argsort(owners, kind="stable")
         place = np.empty(len(owners), np.int64)
@@ -164,7 +207,7 @@ def _spool(
             following[client] += size
         for position, name in enumerate(columns):
             shown[place, position] = _numbers(owner, batch, name, row, owners, clients)
-        values = _numbers(owner, batch, target, row, owners, clients, whole=classes)
+        values = _numbers(owner, batch, target, row, owners, clients, whole=file.classes)
         hidden[place] = ordered[row : row + len(owners)] = values
         row += len(owners)
     return Spool(shown, hidden, ordered, begins, lengths, clients)

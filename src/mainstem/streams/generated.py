@@ -3,24 +3,57 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Drawn, Form, Sample, Stream
-from mainstem.random import Key
-from mainstem.spec import recorded
+from mainstem.base import At, Drawn, Form, Sample, Stream, constant
+from mainstem.value import at_least, integer, number, preset, static, value
 
 
-@recorded
+@value
+class Generated(Stream):
+    """A stream made by functions of the user's own; `generated` makes it.
+
+    >>> Generated(lambda key, t, k: ((), t), clients=5).chunk(0, 1, 3)
+    ()
+    """
+
+    make: Callable[..., Any] = static()
+    clients: int = integer(least=1)
+    steps: int | None = integer(default=None, least=1)
+    expected: Callable[[Any, Any], Form] | None = static(default=None)
+    draw: Callable[[int], Drawn] | None = static(default=None)
+
+    def admit(self) -> None:
+        if not callable(self.make):
+            raise check.refuse(
+                "generated", "sample", "be a function of (key, step, client)", self.make
+            )
+        if self.expected is not None and not callable(self.expected):
+            raise check.refuse(
+                "generated", "expected", "be a function of (step, client)", self.expected
+            )
+        if self.draw is not None and not callable(self.draw):
+            raise check.refuse("generated", "drawn", "be a function of the seed", self.draw)
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        once = () if self.draw is None else (drawn,)
+        return Sample(*self.make(at.key, at.t, at.k, *once))
+
+    def drawn(self, seed: int) -> Drawn | None:
+        return None if self.draw is None else self.draw(seed)
+
+
+@preset(
+    Generated, sample="make", clients="clients", steps="steps", expected="expected", drawn="draw"
+)
 def generated(
     sample: Callable[..., Any],
     clients: int,
     steps: int | None = None,
     expected: Callable[[Any, Any], Form] | None = None,
     drawn: Callable[[int], Drawn] | None = None,
-) -> Stream:
+) -> Generated:
     """`sample(key, t, k)` gives (shown, hidden); the key is another one for every step and client.
 
     A third value, if given, is how many samples this is: 0 where nothing came. `expected(t, k)` is
@@ -33,54 +66,30 @@ def generated(
     >>> coin.steps is None
     True
     """
-    if not callable(sample):
-        raise check.refuse("generated", "sample", "be a function of (key, step, client)", sample)
-    clients = check.integer("generated", "clients", clients, least=1)
-    if steps is not None:
-        check.integer("generated", "steps", steps, least=1)
-
-    if expected is not None and not callable(expected):
-        raise check.refuse("generated", "expected", "be a function of (step, client)", expected)
-
-    if drawn is not None and not callable(drawn):
-        raise check.refuse("generated", "drawn", "be a function of the seed", drawn)
-
-    def make(resident: Any, piece: Any, at: At) -> Sample:
-        once = () if drawn is None else (resident[1],)
-        return Sample(*sample(at.key, at.t, at.k, *once))
-
-    return Stream(
-        clients,
-        steps,
-        resident=(),
-        chunk=lambda seed, first, last: (),
-        sample=make,
-        rows=lambda: None,
-        expected=expected,
-        drawn=drawn,
-    )
+    return Generated(sample, clients, steps, expected, drawn)
 
 
-@recorded
-def alternating(
-    clients: int, mean: float = 2.0, variance: float = 5.0, dimension: int = 1
-) -> Stream:
+@value
+class alternating(Stream):
     """The targets of Mitra et al. 2021, Section VII: a at even steps, -a at odd ones, a ~ N(mean, variance).
 
     For `problems.quadratic`.
+
+    >>> alternating(clients=20, variance=1.0)
+    alternating(clients=20, variance=1.0)
     """
-    clients = check.integer("alternating", "clients", clients, least=1)
-    dimension = check.integer("alternating", "dimension", dimension, least=1)
-    mean = check.number("alternating", "mean", mean)
-    spread = float(np.sqrt(check.at_least("alternating", "variance", variance, 0)))
 
-    def sample(key: Key, t: Any, k: Any) -> tuple[tuple[()], jax.Array]:
-        target = mean + spread * random.normal(key, (dimension,))
-        return (), jnp.where(t % 2 == 0, target, -target)
+    clients: int = integer(least=1)
+    mean: float = number(default=2.0)
+    variance: float = at_least(0, default=5.0)
+    dimension: int = integer(default=1, least=1)
 
-    def expected(t: Any, k: Any) -> Form:
-        target = jnp.where(t % 2 == 0, mean, -mean) * jnp.ones(dimension)
-        second = 0.5 * dimension * (mean**2 + spread**2)
-        return Form(jnp.asarray(1.0), target, jnp.asarray(second))
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        spread = jnp.sqrt(constant(self.variance))
+        target = constant(self.mean) + spread * random.normal(at.key, (self.dimension,))
+        return Sample((), jnp.where(at.t % 2 == 0, target, -target))
 
-    return generated(sample, clients, expected=expected)
+    def expected(self, t: Any, k: Any) -> Form:
+        mean, variance = constant(self.mean), constant(self.variance)
+        target = jnp.where(t % 2 == 0, mean, -mean) * jnp.ones(self.dimension)
+        return Form(jnp.asarray(1.0), target, 0.5 * self.dimension * (mean**2 + variance))

@@ -1,50 +1,101 @@
 """A recommender's log as a stream: what was shown to whom, and what came of it."""
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import datasets
-from mainstem.base import At, Sample, Stream
+from mainstem.base import At, Sample, Sampler
+from mainstem.datasets import Log
 from mainstem.problems.bandit import Logged
-from mainstem.spec import recorded
+from mainstem.streams.hosted import Hosted
+from mainstem.value import leaf, static, value
 
 POSITIONS = 3
 
 
-@recorded
-def log(source: str = "open_bandit") -> Stream:
+@value
+class entries(Sampler):
+    """The rows of a log on the device: a piece is the index of one, -1 where there is none.
+
+    >>> one = np.ones(1)
+    >>> log = entries(np.eye(2), np.ones((1, 2)), one, one, one, one / 2)
+    >>> log.sample(0, None, None).shown[0].shape
+    (2, 6)
+    """
+
+    items: Any = leaf()  # [A, F], and so on as in `datasets.Log`
+    affinity: Any = leaf()
+    position: Any = leaf()
+    action: Any = leaf()
+    reward: Any = leaf()
+    propensity: Any = leaf()
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        row = jnp.maximum(piece, 0)
+        items = jnp.asarray(self.items)
+        affinity, position, action, reward, propensity = (
+            jnp.asarray(each)[row]
+            for each in (self.affinity, self.position, self.action, self.reward, self.propensity)
+        )
+        where = (jnp.arange(POSITIONS) == position).astype(items.dtype)
+        parts = items, affinity[:, None], jnp.tile(where, (len(items), 1))
+        shown = jnp.concatenate(parts, axis=1), items
+        here = (jnp.asarray(piece) >= 0).astype(jnp.int32)
+        return Sample(shown, Logged(action, reward, propensity), here)
+
+
+@value
+class log(Hosted):
     """A logged bandit for `problems.replay`: a client for each user segment, rows in time order.
 
     The global context of an action is its item's features, the user's affinity to it and the
     position on the page; the local one its item's features again, for the segment's own taste. A
     segment whose rows are used up sees nothing more, so the stream is as long as the largest one.
 
-    `log().actions` is not needed: the open bandit log has 80 items, 45 global and 41 local features.
+    The open bandit log has 80 items, 45 global and 41 local features.
+
+    >>> log("letter")
+    Traceback (most recent call last):
+    mainstem.errors.BadParameter: datasets: letter is a table, not a log; load('letter') loads it
     """
-    table = datasets.load_log(source)
-    names = np.unique(table.keys)
-    shares = [np.flatnonzero(table.keys == name) for name in names]
-    steps = max(len(share) for share in shares)
-    rows = np.full((steps, len(names)), -1, np.int32)
-    for k, share in enumerate(shares):
-        rows[: len(share), k] = share
 
-    def sample(resident: Any, row: Any, at: At) -> Sample:
-        items, affinity, position, action, reward, propensity = resident
-        place = jnp.maximum(row, 0)
-        where = (jnp.arange(POSITIONS) == position[place]).astype(items.dtype)
-        parts = items, affinity[place][:, None], jnp.tile(where, (len(items), 1))
-        hidden = Logged(action[place], reward[place], propensity[place])
-        return Sample((jnp.concatenate(parts, axis=1), items), hidden, (row >= 0).astype(jnp.int32))
+    source: str = static(default="open_bandit")
 
-    fields = ("items", "affinity", "position", "action", "reward", "propensity")
-    return Stream(
-        len(names),
-        steps,
-        resident=tuple(getattr(table, name) for name in fields),
-        chunk=lambda seed, first, last: rows[first - 1 : last],
-        sample=sample,
-        rows=lambda: None,
-    )
+    def admit(self) -> None:
+        _ = self.order
+
+    @functools.cached_property
+    def table(self) -> Log:
+        """The log, loaded once."""
+        return datasets.load_log(self.source)
+
+    @functools.cached_property
+    def order(self) -> np.ndarray:
+        """Which row each segment sees at each step, -1 for none: int32 [steps, clients]."""
+        keys = self.table.keys
+        shares = [np.flatnonzero(keys == name) for name in np.unique(keys)]
+        order = np.full((max(len(share) for share in shares), len(shares)), -1, np.int32)
+        for k, share in enumerate(shares):
+            order[: len(share), k] = share
+        return order
+
+    @property
+    def clients(self) -> int:  # type: ignore[override]
+        """As many as there are segments."""
+        return self.order.shape[1]
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """As long as the largest segment."""
+        return self.order.shape[0]
+
+    @property
+    def device(self) -> Sampler:
+        *columns, _ = self.table  # all but the keys
+        return entries(*columns)
+
+    def chunk(self, seed: int, first: int, last: int) -> Any:
+        return self.order[first - 1 : last]

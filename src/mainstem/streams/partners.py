@@ -2,20 +2,17 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from mainstem import random
-from mainstem.base import Stream
-from mainstem.random import Key
-from mainstem.spec import recorded
-from mainstem.streams.generated import generated
+from mainstem.base import At, Sample, Stream
+from mainstem.value import value
 
 NOISE = 0.5  # the standard deviation of epsilon
 
 
-@recorded
-def partners() -> Stream:
+@value
+class partners(Stream):
     r"""One client for `problems.personal(2, 2)`, where either side is best when it agrees with the other.
 
     :math:`x^g = (a + \epsilon, b)`, :math:`x^l = (1 - a, 1 - b)` and :math:`y = 1`, with a, b ~ N(0, 1)
@@ -27,8 +24,9 @@ def partners() -> Stream:
     1
     """
 
-    def sample(key: Key, t: Any, k: Any) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        a, b, noise = random.normal(key, (3,))
-        return (jnp.stack([a + NOISE * noise, b]), jnp.stack([1 - a, 1 - b])), jnp.ones(())
+    clients = 1
 
-    return generated(sample, clients=1)
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        a, b, noise = random.normal(at.key, (3,))
+        shown = jnp.stack([a + NOISE * noise, b]), jnp.stack([1 - a, 1 - b])
+        return Sample(shown, jnp.ones(()))

@@ -6,8 +6,9 @@ against the best fixed point of many steps. Expected losses are quadratic forms,
 virtual regret are in closed form.
 """
 
+import abc
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,121 +16,150 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import Form, Stream, constant
-from mainstem.random import Key
-from mainstem.spec import recorded
-from mainstem.streams.generated import generated
+from mainstem.base import At, Form, Sample, Stream, constant
+from mainstem.value import at_least, integer, one_of, positive, value
 
 DRIFTS = ("alternating", "random", "slow")
 
 
-@recorded
-def sea_quadratic(
-    clients: int,
-    dimension: int = 5,
-    noise: float = 1.0,
-    spatial: float = 0.0,
-    temporal: float = 0.0,
-    drift: str = "alternating",
-    distance: float = 1.0,
-    curvature: float = 1.0,
-    seed: int = 0,
-) -> Stream:
+class Sea(Stream):
+    """Targets around a moving centre, with an offset for each client."""
+
+    dimension: int
+    noise: float
+    spatial: float
+    temporal: float
+    drift: str
+    distance: float
+    seed: int
+
+    def admit(self) -> None:
+        if self.spatial > 0 and self.clients == 1:
+            owner = type(self).__name__
+            raise check.refuse(owner, "spatial", "be 0 for a single client", self.spatial)
+
+    @property
+    @abc.abstractmethod
+    def away(self) -> Any:
+        """The mean squared norm of the offsets."""
+
+    @property
+    @abc.abstractmethod
+    def step_out(self) -> Any:
+        """How far the drift leads, in the mean square."""
+
+    def target(self, t: Any, k: Any) -> jax.Array:
+        """c + drift_t + offset_k."""
+        center = constant(self.distance) * self._direction()
+        offset = (
+            jnp.sqrt(self.away) * constant(_offsets(self.clients, self.dimension, self.seed))[k]
+        )
+        return center + self._moved(t) + offset
+
+    def _moved(self, t: Any) -> jax.Array:
+        if self.drift == "alternating":
+            return jnp.where(t % 2 == 0, self.step_out, -self.step_out) * self._direction()
+        if self.drift == "slow":
+            wave = jnp.sin(2 * math.pi * t / 1000)
+            return math.sqrt(2) * self.step_out * wave * self._direction()
+        key = random.fold(random.root(self.seed), t)
+        return self.step_out / math.sqrt(self.dimension) * random.normal(key, (self.dimension,))
+
+    def _direction(self) -> jax.Array:
+        return constant(np.ones(self.dimension) / math.sqrt(self.dimension))
+
+
+@functools.cache
+def _offsets(clients: int, dimension: int, seed: int) -> np.ndarray:
+    """Random offsets with mean 0 and, for several clients, mean squared norm 1."""
+    offsets = np.random.default_rng(seed).normal(size=(clients, dimension))
+    offsets -= offsets.mean(axis=0)
+    if clients > 1:
+        offsets /= math.sqrt(np.mean(np.sum(offsets**2, axis=1)))
+    return offsets
+
+
+@value
+class sea_quadratic(Sea):
     """Targets for `problems.quadratic(dimension, curvature)`: normal around a moving centre.
 
     `distance` is that of the mean centre from the origin; `drift` is alternating (+, -, +, ...),
     random (a fresh normal draw each step) or slow (a sine of period 1,000).
+
+    >>> still = sea_quadratic(clients=3, dimension=4, noise=0.0, distance=2.0)
+    >>> float(still.expected(t=1, k=0).value(jnp.zeros(4)))
+    2.0
     """
-    owner = "sea_quadratic"
-    curvature = check.positive(owner, "curvature", curvature)
-    dimension = check.integer(owner, "dimension", dimension, least=1)
-    spatial = check.at_least(owner, "spatial", spatial, 0)
-    noise = check.at_least(owner, "noise", noise, 0)
-    spread = math.sqrt(noise / dimension) / curvature
-    step_out = math.sqrt(2 * check.at_least(owner, "temporal", temporal, 0) / curvature)
-    target = _targets(
-        owner, clients, dimension, spatial / curvature**2, step_out, drift, distance, seed
-    )
 
-    def sample(key: Key, t: Any, k: Any) -> tuple[tuple[()], jax.Array]:
-        return (), target(t, k) + spread * random.normal(key, (dimension,))
+    clients: int = integer(least=1)
+    dimension: int = integer(default=5, least=1)
+    noise: float = at_least(0, default=1.0)
+    spatial: float = at_least(0, default=0.0)
+    temporal: float = at_least(0, default=0.0)
+    drift: str = one_of(*DRIFTS, default="alternating")
+    distance: float = at_least(0, default=1.0)
+    curvature: float = positive(default=1.0)
+    seed: int = integer(default=0, least=0)
 
-    def expected(t: Any, k: Any) -> Form:
-        c = target(t, k)
-        constant = 0.5 * curvature * (c @ c + dimension * spread**2)
-        return Form(jnp.asarray(curvature), curvature * c, constant)
+    @property
+    def variance(self) -> Any:
+        """Of a target around its expectation, in each coordinate."""
+        return constant(self.noise) / self.dimension / constant(self.curvature) ** 2
 
-    return generated(sample, clients, expected=expected)
+    @property
+    def away(self) -> Any:
+        return constant(self.spatial) / constant(self.curvature) ** 2
+
+    @property
+    def step_out(self) -> Any:
+        return jnp.sqrt(2 * constant(self.temporal) / constant(self.curvature))
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        errors = random.normal(at.key, (self.dimension,))
+        return Sample((), self.target(at.t, at.k) + jnp.sqrt(self.variance) * errors)
+
+    def expected(self, t: Any, k: Any) -> Form:
+        curvature, c = constant(self.curvature), self.target(t, k)
+        second = c @ c + self.dimension * self.variance
+        return Form(curvature, curvature * c, 0.5 * curvature * second)
 
 
-@recorded
-def sea_ridge(
-    clients: int,
-    dimension: int = 5,
-    noise: float = 1.0,
-    spatial: float = 0.0,
-    temporal: float = 0.0,
-    drift: str = "alternating",
-    distance: float = 1.0,
-    ridge: float = 0.1,
-    seed: int = 0,
-) -> Stream:
+@value
+class sea_ridge(Sea):
     """Regression for `problems.linear(dimension, ridge, intercept=False)`: x ~ N(0, I), y = <c, x> + e.
 
     Here `noise` is the variance of the label's error e (the variance of the gradient grows with the
     distance from c, so no single sigma^2 exists); `spatial` and `temporal` are as in the paper.
+
+    >>> float(sea_ridge(clients=3, dimension=4, noise=0.5, distance=2.0).expected(1, 0).constant)
+    2.25
     """
-    owner = "sea_ridge"
-    ridge = check.at_least(owner, "ridge", ridge, 0)
-    spread = math.sqrt(check.at_least(owner, "noise", noise, 0))
-    step_out = math.sqrt(2 * check.at_least(owner, "temporal", temporal, 0) * (1 + ridge))
-    target = _targets(owner, clients, dimension, spatial, step_out, drift, distance, seed)
 
-    def sample(key: Key, t: Any, k: Any) -> tuple[jax.Array, jax.Array]:
-        draws = random.normal(key, (dimension + 1,))
-        x = draws[:dimension]
-        return x, x @ target(t, k) + spread * draws[dimension]
+    clients: int = integer(least=1)
+    dimension: int = integer(default=5, least=1)
+    noise: float = at_least(0, default=1.0)
+    spatial: float = at_least(0, default=0.0)
+    temporal: float = at_least(0, default=0.0)
+    drift: str = one_of(*DRIFTS, default="alternating")
+    distance: float = at_least(0, default=1.0)
+    ridge: float = at_least(0, default=0.1)
+    seed: int = integer(default=0, least=0)
 
-    def expected(t: Any, k: Any) -> Form:
-        c = target(t, k)
-        return Form((1 + ridge) * jnp.eye(dimension), c, 0.5 * (c @ c + spread**2))
+    @property
+    def away(self) -> Any:
+        return constant(self.spatial)
 
-    return generated(sample, clients, expected=expected)
+    @property
+    def step_out(self) -> Any:
+        return jnp.sqrt(2 * constant(self.temporal) * (1 + constant(self.ridge)))
 
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        draws = random.normal(at.key, (self.dimension + 1,))
+        x = draws[: self.dimension]
+        error = jnp.sqrt(constant(self.noise)) * draws[self.dimension]
+        return Sample(x, x @ self.target(at.t, at.k) + error)
 
-def _targets(
-    owner: str,
-    clients: int,
-    dimension: int,
-    spatial: float,
-    step_out: float,
-    drift: str,
-    distance: float,
-    seed: int,
-) -> Callable[[Any, Any], jax.Array]:
-    """(t, k) -> c + drift_t + offset_k; offsets have mean 0 and mean squared norm `spatial`."""
-    clients = check.integer(owner, "clients", clients, least=1)
-    dimension = check.integer(owner, "dimension", dimension, least=1)
-    check.at_least(owner, "spatial", spatial, 0)
-    check.one_of(owner, "drift", drift, DRIFTS)
-    seed = check.integer(owner, "seed", seed, least=0)
-    if spatial > 0 and clients == 1:
-        raise check.refuse(owner, "spatial", "be 0 for a single client", spatial)
-    draw = np.random.default_rng(seed)
-    direction = np.ones(dimension) / math.sqrt(dimension)
-    center = check.at_least(owner, "distance", distance, 0) * direction
-    offsets = draw.normal(size=(clients, dimension))
-    offsets -= offsets.mean(axis=0)
-    if clients > 1:
-        offsets *= math.sqrt(spatial / np.mean(np.sum(offsets**2, axis=1)))
-    drift_key = random.root(seed)
-
-    def moved(t: Any) -> Any:
-        if drift == "alternating":
-            return jnp.where(t % 2 == 0, step_out, -step_out) * constant(direction)
-        if drift == "slow":
-            return math.sqrt(2) * step_out * jnp.sin(2 * math.pi * t / 1000) * constant(direction)
-        key = random.fold(drift_key, t)
-        return step_out / math.sqrt(dimension) * random.normal(key, (dimension,))
-
-    return lambda t, k: constant(center) + moved(t) + constant(offsets)[k]
+    def expected(self, t: Any, k: Any) -> Form:
+        c = self.target(t, k)
+        matrix = (1 + constant(self.ridge)) * jnp.eye(self.dimension)
+        return Form(matrix, c, 0.5 * (c @ c + constant(self.noise)))

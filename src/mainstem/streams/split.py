@@ -3,18 +3,94 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.base import At, Sample, Stream
+from mainstem.base import At, Drawn, Sample, Sampler, Stream, constant, of_client
 from mainstem.errors import BadData
-from mainstem.spec import recorded
+from mainstem.replay import first_shapes
+from mainstem.streams.hosted import Hosted
+from mainstem.value import flag, leaf, part, rates, static, value
+
+EXAMPLE = "digits(clients=10)"
 
 
-@recorded
-def split(stream: Stream, shared: Any, own: Any, overlap: bool = False) -> Stream:
+class Wrapped(Hosted):
+    """A stream that changes the samples of another one, and nothing else."""
+
+    stream: Stream
+
+    @property
+    def clients(self) -> int:  # type: ignore[override]
+        """As many as there are."""
+        return self.stream.clients
+
+    @property
+    def steps(self) -> int | None:  # type: ignore[override]
+        """As long as it is."""
+        return self.stream.steps
+
+    @property
+    def targets(self) -> Any:
+        """All that is hidden, if it can be looked at."""
+        return self.stream.targets
+
+    @property
+    def exam(self) -> Any:
+        """What is held out."""
+        return self.stream.exam
+
+    @property
+    def minimiser(self) -> Any:
+        """That of the aggregate risk."""
+        return self.stream.minimiser
+
+    def chunk(self, seed: int, first: int, last: int) -> Any:
+        return self.stream.chunk(seed, first, last)
+
+    def drawn(self, seed: int) -> Drawn | None:
+        return self.stream.drawn(seed)
+
+
+class Changed(Sampler):
+    """What changes the samples of another sampler."""
+
+    of: Sampler
+
+    @property
+    def minimiser(self) -> Any:
+        """That of the aggregate risk."""
+        return self.of.minimiser
+
+
+@value
+class parted(Changed):
+    """The samples of another sampler, their features in two groups.
+
+    >>> from mainstem.streams.arrays import indexed
+    >>> rows = indexed(np.eye(3), np.zeros(3))
+    >>> parts = parted(rows, np.array([0]), np.array([[1, 2]]), np.array([[True, False]]), False)
+    >>> [x.tolist() for x in parts.sample(1, None, None).shown]
+    [[0.0], [1.0, 0.0]]
+    """
+
+    of: Sampler = leaf()
+    common: Any = leaf()  # columns
+    places: Any = leaf()  # [1 or clients, most], columns
+    real: Any = leaf()  # [1 or clients, most], else padded
+    ragged: bool = static()  # each client has columns of its own
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        whole = self.of.sample(piece, at, drawn)
+        k = at.k if self.ragged else 0
+        places, real = jnp.asarray(self.places)[k], jnp.asarray(self.real)[k]
+        own = jnp.where(real, whole.shown[places], 0)
+        return whole._replace(shown=(whole.shown[self.common], own))
+
+
+@value
+class split(Wrapped):
     """`stream` with its features as (global, local), for `problems.personal`.
 
     `shared` lists the columns that all clients share, `own` the local ones: one list, or one for each
@@ -24,85 +100,107 @@ def split(stream: Stream, shared: Any, own: Any, overlap: bool = False) -> Strea
     >>> import numpy as np
     >>> from mainstem.streams import arrays
     >>> rows = arrays(np.ones((6, 3)), np.zeros(6), clients=2)
-    >>> parted = split(rows, shared=[0], own=[[1], [1, 2]])
-    >>> parted.clients
+    >>> split(rows, shared=[0], own=[[1], [1, 2]]).clients
     2
     """
-    check.instance("split", "stream", stream, Stream, "digits(clients=10)")
-    width = _width(stream)
-    common = _columns("shared", shared, width)
-    lists = (Sequence, np.ndarray)
-    ragged = isinstance(own, lists) and len(own) and all(isinstance(each, lists) for each in own)
-    if ragged and len(own) != stream.clients:
-        wanted = f"have a list for each of {stream.clients} clients"
-        raise check.refuse("split", "own", wanted, own)
-    locals_ = [_columns("own", each, width) for each in (own if ragged else [own])]
-    for k, each in enumerate(locals_):
-        both = np.intersect1d(common, each)
-        if both.size and not overlap:
-            whose = f" (client {k})" if ragged else ""
-            wanted = f"share no column with shared{whose}, or say overlap=True"
-            raise check.refuse("split", "own", wanted, both.tolist())
-    left = np.setdiff1d(np.arange(width), np.concatenate([common, *locals_]))
-    if left.size:
-        raise check.refuse("split", "own", f"leave out none of {width} columns", left.tolist())
-    most = max(len(each) for each in locals_)
-    places = np.zeros((len(locals_), most), np.int32)
-    real = np.zeros((len(locals_), most), bool)
-    for k, each in enumerate(locals_):
-        places[k, : len(each)], real[k, : len(each)] = each, True
 
-    def parted(shown: Any, k: Any) -> Any:
-        mine = jnp.asarray(places)[k], jnp.asarray(real)[k]
-        return shown[common], jnp.where(mine[1], shown[mine[0]], 0)
+    stream: Stream = part(Stream, EXAMPLE)
+    shared: Any = static()
+    own: Any = static()
+    overlap: bool = flag(default=False)
 
-    def sample(resident: Any, piece: Any, at: At) -> Sample:
-        whole = stream.sample(resident, piece, at)
-        return whole._replace(shown=parted(whole.shown, at.k if ragged else 0))
+    def admit(self) -> None:
+        width, own = _width(self.stream), self.own
+        shared = _columns("shared", self.shared, width)
+        lists = (Sequence, np.ndarray)
+        ragged = (
+            isinstance(own, lists) and len(own) and all(isinstance(each, lists) for each in own)
+        )
+        if ragged and len(own) != self.clients:
+            wanted = f"have a list for each of {self.clients} clients"
+            raise check.refuse("split", "own", wanted, own)
+        groups = [_columns("own", each, width) for each in (own if ragged else [own])]
+        for k, each in enumerate(groups):
+            both = sorted({*shared} & {*each})
+            if both and not self.overlap:
+                whose = f" (client {k})" if ragged else ""
+                wanted = f"share no column with shared{whose}, or say overlap=True"
+                raise check.refuse("split", "own", wanted, both)
+        left = sorted({*range(width)} - {*shared}.union(*groups))
+        if left:
+            raise check.refuse("split", "own", f"leave out none of {width} columns", left)
+        object.__setattr__(self, "shared", shared)
+        object.__setattr__(self, "own", tuple(groups) if ragged else groups[0])
 
-    def rows() -> Sample | None:
-        known = stream.rows()
-        if known is None or ragged:
+    @property
+    def ragged(self) -> bool:
+        """Whether each client has columns of its own."""
+        return isinstance(self.own[0], tuple)
+
+    @property
+    def device(self) -> Sampler:
+        groups = self.own if self.ragged else (self.own,)
+        most = max(len(each) for each in groups)
+        places, real = np.zeros((len(groups), most), np.int32), np.zeros((len(groups), most), bool)
+        for k, each in enumerate(groups):
+            places[k, : len(each)], real[k, : len(each)] = each, True
+        common = np.array(self.shared, np.int32)
+        return parted(self.stream.device, common, places, real, self.ragged)
+
+    def rows(self) -> Sample | None:
+        known = self.stream.rows()
+        if known is None or self.ragged:
             return None
         features = np.asarray(known.shown)
-        return known._replace(shown=(features[:, common], features[:, places[0]]))
-
-    return stream._replace(sample=sample, rows=rows, expected=None)
+        return known._replace(shown=(features[:, self.shared], features[:, self.own]))
 
 
 def _width(stream: Stream) -> int:
     """How many features a sample has."""
     known = stream.rows()
-    shown = (_first(stream) if known is None else known).shown
+    shown = (first_shapes(stream) if known is None else known).shown
     if not hasattr(shown, "ndim") or shown.ndim != 2:
         raise BadData("split: wants samples with one vector of features")
     return int(shown.shape[1])
 
 
-def _first(stream: Stream) -> Sample:
-    """The first samples of all clients, as shapes."""
-    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    clients = stream.clients
-    at = At(jnp.int32(1), jnp.arange(clients), jnp.zeros((clients, 2), jnp.uint32))
-    return jax.eval_shape(stream.samples, stream.known(0), pieces, at)
-
-
-def _columns(name: str, value: Any, width: int) -> np.ndarray:
+def _columns(name: str, given: Any, width: int) -> tuple[int, ...]:
     wanted = f"list different columns from 0 to {width - 1}"
     try:
-        columns = np.asarray(value)
+        columns = np.asarray(given)
     except ValueError:
-        raise check.refuse("split", name, wanted, value) from None
+        raise check.refuse("split", name, wanted, given) from None
     fine = columns.ndim == 1 and columns.size and np.issubdtype(columns.dtype, np.integer)
     if not fine or columns.min() < 0 or columns.max() >= width:
-        raise check.refuse("split", name, wanted, value)
+        raise check.refuse("split", name, wanted, given)
     if len(np.unique(columns)) != columns.size:
-        raise check.refuse("split", name, wanted, value)
-    return columns
+        raise check.refuse("split", name, wanted, given)
+    return tuple(columns.tolist())
 
 
-@recorded
-def sometimes(stream: Stream, rate: Any) -> Stream:
+@value
+class present(Changed):
+    """The samples of another sampler, each there by a coin of its own.
+
+    >>> from mainstem.streams.generated import alternating
+    >>> at = At(1, 0, random.root(0))
+    >>> present(alternating(clients=3), 1.0).sample((), at, None).count.tolist()
+    1
+    """
+
+    of: Sampler = leaf()
+    rate: Any = leaf()  # one, or one for each client
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        whole = self.of.sample(piece, at, drawn)
+        chance = of_client(constant(self.rate).astype(jnp.float32), at.k)
+        luck = random.uniform(random.fold(at.key, 1), dtype=jnp.float32)
+        here = (luck < chance).astype(jnp.int32)
+        return whole._replace(count=here if whole.count is None else here * whole.count)
+
+
+@value
+class sometimes(Wrapped):
     """`stream` in which each client sees something only with probability `rate` (one, or one each).
 
     Where a client sees nothing its loss is zero, it learns nothing and its metrics do not count
@@ -112,17 +210,15 @@ def sometimes(stream: Stream, rate: Any) -> Stream:
     >>> sometimes(alternating(clients=3), rate=[1.0, 0.5, 0.1]).clients
     3
     """
-    check.instance("sometimes", "stream", stream, Stream, "digits(clients=10)")
-    chance = check.rates("sometimes", "rate", rate)
-    if chance.ndim and chance.size != stream.clients:
-        wanted = f"have one entry for each of {stream.clients} clients"
-        raise check.refuse("sometimes", "rate", wanted, rate)
-    chances = np.broadcast_to(chance, stream.clients).astype(np.float32)
 
-    def sample(resident: Any, piece: Any, at: At) -> Sample:
-        whole = stream.sample(resident, piece, at)
-        luck = random.uniform(random.fold(at.key, 1), dtype=jnp.float32)
-        here = (luck < jnp.asarray(chances)[at.k]).astype(jnp.int32)
-        return whole._replace(count=here if whole.count is None else here * whole.count)
+    stream: Stream = part(Stream, EXAMPLE)
+    rate: Any = rates()
 
-    return stream._replace(sample=sample, rows=lambda: None, expected=None)
+    def admit(self) -> None:
+        if np.ndim(self.rate) and np.size(self.rate) != self.clients:
+            wanted = f"have one entry for each of {self.clients} clients"
+            raise check.refuse("sometimes", "rate", wanted, self.rate.tolist())
+
+    @property
+    def device(self) -> Sampler:
+        return present(self.stream.device, self.rate)

@@ -1,14 +1,16 @@
 """Related tasks for many clients out of one multiclass dataset (Agarwal et al. 2020, Section 6.1)."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mainstem import check, datasets
-from mainstem.base import At, Drawn, Exam, Sample, Stream
+from mainstem.base import At, Drawn, Exam, Sample, Sampler
 from mainstem.errors import BadData
-from mainstem.spec import recorded
+from mainstem.streams.hosted import Hosted
+from mainstem.value import flag, integer, static, value
 
 MERGED = 0.3  # of the classes become C0
 TRIES = 100  # draws of them, where some leave too few samples
@@ -25,7 +27,7 @@ class Tasks(NamedTuple):
     labels: Any  # 0 for C0 and 1 for the client's class
 
 
-class Deal(NamedTuple):
+class Shares(NamedTuple):
     """Who gets which rows."""
 
     order: np.ndarray  # [features], the global ones first
@@ -37,8 +39,40 @@ class Deal(NamedTuple):
     others: np.ndarray  # [clients], each client's class
 
 
-@recorded
-def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) -> Stream:
+class World(NamedTuple):
+    """A dataset, and what is to be drawn from it."""
+
+    features: np.ndarray  # [rows, width]
+    target: np.ndarray
+    classes: int
+    tested: int  # rows at the end that are held out
+    clients: int
+    most: int
+    common: int  # global features
+    full: bool  # every draw has as many samples as are asked for
+
+
+@value
+class turns(Sampler):
+    """The samples of a client's task in turn, from what was drawn for the run.
+
+    >>> drawn = Drawn(cycle=Tasks(np.ones(3), np.zeros(2), 1))
+    >>> turns(full=True).sample((), None, drawn).hidden
+    1
+    """
+
+    full: bool = flag()
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        if self.full:
+            x, local, label = drawn.cycle
+        else:
+            x, local, label = (part[(at.t - 1) % drawn.common] for part in drawn.each)
+        return Sample((x, local), label)
+
+
+@value
+class tasks(Hosted):
     r"""Each client tells C0 from a class of its own; for `problems.personal(..., classes=2)`.
 
     Out of K classes floor(0.3 K) at random are merged into C0 (drawn again if there are too few samples
@@ -46,61 +80,70 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
     of one other class, N at most `most`, all disjoint, and goes through them again and again. A random
     half of the features (or `shared` of them) are global, the rest local. All of it comes from the
     run's seed, so that `seeds=50` are fifty rollouts. Held out are the source's test rows, or 30 % of
-    all: `run.held_out()` gives each client's balanced accuracy in its own task, from up to 500 of them
+    all: `measure.held_out(run)` gives each client's balanced accuracy in its own task, from up to 500 of them
     for each class, weighted so that its expectation is that of all.
+
+    >>> tasks("letter", clients=0)
+    Traceback (most recent call last):
+    mainstem.errors.BadParameter: tasks: clients must be an integer of at least 1, got 0
     """
-    clients = check.integer("tasks", "clients", clients, least=1)
-    most = check.integer("tasks", "most", most, least=1)
-    table = datasets.load(source)
-    if table.classes is None or table.classes < 4:
-        raise BadData(f"tasks: {source} must have at least 4 classes, to merge some of them")
-    features = table.features.reshape(len(table.features), -1)
-    width = features.shape[1]
-    common = width // 2 if shared is None else shared
-    common = check.integer("tasks", "shared", common, least=1, most=width - 1)
-    target, classes, tested = table.target, table.classes, table.held_out
 
-    fewest = np.sort(np.bincount(target[: len(target) - tested], minlength=classes))
-    least = fewest[: int(MERGED * classes)].sum() * (1 if tested else 1 - 2 * SPARED)
-    full = int(least) // clients >= most  # every draw has as many samples as are asked for
+    source: str = static()
+    clients: int = integer(least=1)
+    most: int = integer(default=30, least=1)
+    shared: Any = static(default=None)
 
-    @functools.lru_cache(maxsize=256)
-    def draw(seed: int) -> Deal:
-        return _draw(
-            np.random.default_rng([seed, 30]), target, classes, tested, width, clients, most
-        )
+    def admit(self) -> None:
+        common = self.world.common
+        if self.shared is not None:
+            object.__setattr__(self, "shared", common)
 
-    size = 4 * clients * 2 * most * (width + 1)
-
-    @functools.lru_cache(maxsize=max(1, CACHE // size))
-    def drawn(seed: int) -> Drawn:
-        found = draw(seed)
-        if full and found.real < 2 * most:
+    @functools.cached_property
+    def world(self) -> World:
+        """The dataset, loaded once, and what is asked of it."""
+        table = datasets.load(self.source)
+        target, classes, tested = table.target, table.classes, table.held_out
+        if classes is None or classes < 4:
             raise BadData(
-                f"tasks: seed {seed} leaves {found.real // 2} samples of C0 for each client, not "
-                f"{most}: take a smaller most"
+                f"tasks: {self.source} must have at least 4 classes, to merge some of them"
             )
-        held = features[found.rows.T if full else found.rows]
-        parts = held.take(found.order[:common], axis=-1), held.take(found.order[common:], axis=-1)
-        if full:
-            return Drawn(cycle=Tasks(*parts, found.labels.T))
-        return Drawn(common=np.int32(found.real), each=Tasks(*parts, found.labels))
+        features = table.features.reshape(len(table.features), -1)
+        width = features.shape[1]
+        common = width // 2 if self.shared is None else self.shared
+        common = check.integer("tasks", "shared", common, least=1, most=width - 1)
+        fewest = np.sort(np.bincount(target[: len(target) - tested], minlength=classes))
+        least = fewest[: int(MERGED * classes)].sum() * (1 if tested else 1 - 2 * SPARED)
+        full = int(least) // self.clients >= self.most
+        return World(features, target, classes, tested, self.clients, self.most, common, full)
 
-    def sample(resident: Any, piece: Any, at: At) -> Sample:
-        run = resident[1]
-        if full:
-            x, local, label = run.cycle
-        else:
-            x, local, label = (part[(at.t - 1) % run.common] for part in run.each)
-        return Sample((x, local), label)
+    @functools.cached_property
+    def _shares(self) -> Callable[[int], Shares]:
+        """Who gets which rows with a seed; the latest are kept."""
+        return functools.lru_cache(maxsize=256)(functools.partial(_draw, self.world))
 
-    def exam(seed: int) -> Exam:
-        drawn = draw(seed)
-        asked, mass = _asked(np.random.default_rng([seed, 31]), drawn.spared, target)
-        rows = features[asked][:, drawn.order]
+    @functools.cached_property
+    def _runs(self) -> Callable[[int], Drawn]:
+        """What is drawn with a seed; as much is kept as there is room for."""
+        size = 4 * self.clients * 2 * self.most * (self.world.features.shape[1] + 1)
+        make = functools.partial(_dealt, self.world, self._shares)
+        return functools.lru_cache(maxsize=max(1, CACHE // size))(make)
+
+    @property
+    def device(self) -> Sampler:
+        return turns(self.world.full)
+
+    def drawn(self, seed: int) -> Drawn:
+        return self._runs(seed)
+
+    def exam(self, seed: int) -> Exam:
+        """The held-out rows, with the answers of each client's own task."""
+        world, shares = self.world, self._shares(seed)
+        features, target, common = world.features, world.target, world.common
+        asked, mass = _asked(np.random.default_rng([seed, 31]), shares.spared, target)
+        rows = features[asked][:, shares.order]
         found = target[asked]
-        negative = np.isin(found, drawn.merged)[None].repeat(clients, axis=0)
-        positive = found[None] == drawn.others[:, None]
+        negative = np.isin(found, shares.merged)[None].repeat(self.clients, axis=0)
+        positive = found[None] == shares.others[:, None]
         for name, each in (("C0", negative), ("its class", positive)):
             for k in np.flatnonzero(~each.any(axis=1)):
                 raise BadData(f"tasks: no sample of {name} is held out for client {k}, seed {seed}")
@@ -108,16 +151,21 @@ def tasks(source: str, clients: int, most: int = 30, shared: int | None = None) 
         weights = sum(0.5 * each / each.sum(axis=1, keepdims=True) for each in masses)
         return Exam((rows[:, :common], rows[:, common:]), positive.astype(np.int32), weights)
 
-    return Stream(
-        clients,
-        None,
-        resident=(),
-        chunk=lambda seed, first, last: (),
-        sample=sample,
-        rows=lambda: None,
-        drawn=drawn,
-        exam=exam,
-    )
+
+def _dealt(world: World, shares: Callable[[int], Shares], seed: int) -> Drawn:
+    """Each client's samples."""
+    found = shares(seed)
+    if world.full and found.real < 2 * world.most:
+        raise BadData(
+            f"tasks: seed {seed} leaves {found.real // 2} samples of C0 for each client, not "
+            f"{world.most}: take a smaller most"
+        )
+    held = world.features[found.rows.T if world.full else found.rows]
+    first, rest = found.order[: world.common], found.order[world.common :]
+    parts = held.take(first, axis=-1), held.take(rest, axis=-1)
+    if world.full:
+        return Drawn(cycle=Tasks(*parts, found.labels.T))
+    return Drawn(common=np.int32(found.real), each=Tasks(*parts, found.labels))
 
 
 def _asked(
@@ -135,23 +183,17 @@ def _asked(
     return found[order], np.concatenate(masses)[order]
 
 
-def _draw(
-    draw: np.random.Generator,
-    target: np.ndarray,
-    classes: int,
-    tested: int,
-    width: int,
-    clients: int,
-    most: int,
-) -> Deal:
+def _draw(world: World, seed: int) -> Shares:
     """Who gets which rows."""
+    draw = np.random.default_rng([seed, 30])
+    target, tested, clients, most = world.target, world.tested, world.clients, world.most
     if tested:
         used, spared = np.arange(len(target) - tested), np.arange(len(target) - tested, len(target))
     else:
         mixed = draw.permutation(len(target))
         cut = int(SPARED * len(target))
         used, spared = mixed[cut:], mixed[:cut]
-    merged, zero, each, buckets = _merged(draw, target, used, classes, clients, most)
+    merged, zero, each, buckets = _merged(draw, world, used)
     chosen = draw.permutation(len(buckets))[:clients]
     table = np.zeros((clients, 2 * most), np.int32)
     labels = np.zeros((clients, 2 * most), np.int32)
@@ -160,20 +202,16 @@ def _draw(
         mixed = draw.permutation(2 * each)
         table[k, : 2 * each] = rows[mixed]
         labels[k, : 2 * each] = mixed >= each
-    order = draw.permutation(width).astype(np.int32)
+    order = draw.permutation(world.features.shape[1]).astype(np.int32)
     others = np.array([target[buckets[bucket][0]] for bucket in chosen])
-    return Deal(order, table, labels, 2 * each, spared, merged, others)
+    return Shares(order, table, labels, 2 * each, spared, merged, others)
 
 
 def _merged(
-    draw: np.random.Generator,
-    target: np.ndarray,
-    used: np.ndarray,
-    classes: int,
-    clients: int,
-    most: int,
+    draw: np.random.Generator, world: World, used: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, list[np.ndarray]]:
     """(classes of C0, their rows, how many for each client, buckets of other rows), enough for all."""
+    target, classes, clients, most = world.target, world.classes, world.clients, world.most
     for _ in range(TRIES):
         merged = draw.choice(classes, int(MERGED * classes), replace=False)
         zero = draw.permutation(used[np.isin(target[used], merged)])

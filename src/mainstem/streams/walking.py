@@ -10,7 +10,7 @@ import numpy as np
 
 from mainstem import check, random
 from mainstem.base import At, Drawn, Params, Sample, Stream, constant
-from mainstem.spec import recorded
+from mainstem.value import at_least, integer, leaf, positive, static, value
 
 NODES = 8  # of the quadrature in each direction: exact to 1e-8 for |w| up to 1, to 4e-6 up to 2.5
 NEWTON = 7
@@ -23,15 +23,23 @@ class Agents(NamedTuple):
     scales: Any  # the features' standard deviation
 
 
-@recorded
-def walking(
-    clients: int,
-    holds: Any = 100,
-    drift: float = 0.0,
-    spread: float = 0.1,
-    ridge: float = 2.0,
-    start: Any = None,
-) -> Stream:
+def _holds(owner: str, name: str, given: Any) -> Any:
+    counts = check.counts(owner, name, given)
+    return tuple(counts.tolist()) if counts.ndim else int(counts)
+
+
+def _point(owner: str, name: str, given: Any) -> np.ndarray:
+    try:
+        point = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise check.refuse(owner, name, "be two numbers", given) from None
+    if point.shape != (2,) or not np.isfinite(point).all() or not point.any():
+        raise check.refuse(owner, name, "be two numbers, not both 0", given)
+    return point
+
+
+@value
+class walking(Stream):
     r"""Each step each agent holds a fresh batch of 2-dimensional features, labelled by a walking line.
 
     :math:`w^\star_i = w^\star_{i-1} + q_i` (eq. (17)) with :math:`q_i` ~ N(0, `drift`) in each
@@ -42,71 +50,52 @@ def walking(
     For ``problems.batched(problems.logistic(2, ridge=ridge, intercept=False))``, whose ridge is
     twice the paper's rho. The stream knows the minimiser of the *population* aggregate risk at each
     step (quadrature and Newton's method), so that `measure=["deviation"]` is the squared deviation of
-    `run.msd`.
+    `measure.msd(run)`.
 
     >>> walking(clients=20, drift=0.01).clients
     20
     """
-    clients = check.integer("walking", "clients", clients, least=1)
-    counts = check.counts("walking", "holds", holds)
-    if counts.ndim and counts.size != clients:
-        wanted = f"have one entry for each of {clients} clients"
-        raise check.refuse("walking", "holds", wanted, holds)
-    stride = math.sqrt(check.at_least("walking", "drift", drift, 0))
-    apart = math.sqrt(check.at_least("walking", "spread", spread, 0))
-    ridge = check.positive("walking", "ridge", ridge)
-    first = None if start is None else _point(start)
-    most = int(counts.max())
 
-    def drawn(seed: int) -> Drawn:
+    clients: int = integer(least=1)
+    holds: Any = static(default=100, checked=_holds)  # static: it decides how large a batch is
+    drift: float = at_least(0, default=0.0)
+    spread: float = at_least(0, default=0.1)
+    ridge: float = positive(default=2.0)
+    start: Any = leaf(default=None, checked=_point)
+
+    def admit(self) -> None:
+        if np.ndim(self.holds) and np.size(self.holds) != self.clients:
+            wanted = f"have one entry for each of {self.clients} clients"
+            raise check.refuse("walking", "holds", wanted, list(self.holds))
+
+    def drawn(self, seed: int) -> Drawn:
         draw = np.random.default_rng([seed, 10])
-        offsets = apart * draw.normal(size=(clients, 2))
-        return Drawn(each=Agents(offsets, np.sqrt(draw.uniform(0.5, 1.5, clients))))
+        offsets = math.sqrt(self.spread) * draw.normal(size=(self.clients, 2))
+        return Drawn(each=Agents(offsets, np.sqrt(draw.uniform(0.5, 1.5, self.clients))))
 
-    def chunk(seed: int, begin: int, end: int) -> np.ndarray:
+    def chunk(self, seed: int, first: int, last: int) -> np.ndarray:
         draw = np.random.default_rng([seed, 11])
-        origin = draw.normal(size=2) if first is None else first
-        path = origin + np.cumsum(stride * draw.normal(size=(end, 2)), axis=0)
+        origin = draw.normal(size=2) if self.start is None else self.start
+        path = origin + np.cumsum(math.sqrt(self.drift) * draw.normal(size=(last, 2)), axis=0)
         path = np.concatenate([origin[None], path])
-        steps = np.stack([path[begin - 1 : end], path[begin : end + 1]], axis=1)  # before, now
-        return np.broadcast_to(steps[:, None], (end - begin + 1, clients, 2, 2))
+        steps = np.stack([path[first - 1 : last], path[first : last + 1]], axis=1)  # before, now
+        return np.broadcast_to(steps[:, None], (last - first + 1, self.clients, 2, 2))
 
-    def sample(resident: Any, piece: Any, at: At) -> Sample:
-        agent = resident[1].each
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        agent, most = drawn.each, int(np.max(self.holds))
         features = agent.scales * random.normal(at.key, (most, 2))
         line = piece[1] + agent.offsets
         side = features[:, 0] * line[0] + features[:, 1] * line[1]  # faster than a product
         labels = (side > 0).astype(jnp.int32)
-        held = jnp.asarray(counts, jnp.int32)
-        return Sample(features, labels, held[at.k] if counts.ndim else None)
+        held = jnp.asarray(self.holds, jnp.int32)
+        return Sample(features, labels, held[at.k] if held.ndim else None)
 
-    def minimiser(resident: Any, piece: Any, t: Any) -> Params:
-        agents = resident[1].each
-        return least_risk(piece[0] + agents.offsets, agents.scales, ridge)
-
-    return Stream(
-        clients,
-        None,
-        resident=(),
-        chunk=chunk,
-        sample=sample,
-        rows=lambda: None,
-        drawn=drawn,
-        minimiser=minimiser,
-    )
+    def minimiser(self, drawn: Drawn, piece: Any, t: Any) -> Params:
+        agents = drawn.each
+        return least_risk(piece[0] + agents.offsets, agents.scales, self.ridge)
 
 
-def _point(start: Any) -> np.ndarray:
-    try:
-        point = np.asarray(start, np.float64)
-    except (TypeError, ValueError):
-        raise check.refuse("walking", "start", "be two numbers", start) from None
-    if point.shape != (2,) or not np.isfinite(point).all() or not point.any():
-        raise check.refuse("walking", "start", "be two numbers, not both 0", start)
-    return point
-
-
-def least_risk(lines: Any, scales: Any, ridge: float) -> Params:
+def least_risk(lines: Any, scales: Any, ridge: Any) -> Params:
     r"""The minimiser of the mean over agents of E log(1 + exp(-y h'w)) + ridge |w|^2 / 2.
 
     With y = sign(h'l) the vector y h is a Gaussian folded onto the half-plane of l: along l it is

@@ -7,6 +7,7 @@ import numpy as np
 
 from mainstem.errors import MainstemError
 
+SUMMED = "summed over clients"
 Amount = float | np.ndarray  # one number, or one for each horizon
 
 
@@ -21,6 +22,11 @@ class Bound(NamedTuple):
     of: str  # what is bounded, in the paper's units
     steps: Any  # the horizon, or several
     terms: Mapping[str, Amount]
+
+    @property
+    def summed(self) -> bool:
+        """Whether the paper sums over the clients, where others take means."""
+        return SUMMED in self.of
 
     @property
     def value(self) -> Amount:
@@ -49,6 +55,11 @@ class Rate(NamedTuple):
     steps: Any
     terms: Mapping[str, Amount]  # with all constants 1
     constant: float | None = None  # fitted to something measured
+
+    @property
+    def summed(self) -> bool:
+        """Whether the paper sums over the clients, where others take means."""
+        return SUMMED in self.of
 
     @property
     def shape(self) -> Amount:

@@ -1,10 +1,15 @@
 """Dynamic FedAvg's lemma and theorem (Rizk, Vlaski and Sayed 2020)."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mainstem import check
+from mainstem.base import Step
+from mainstem.measure.tracking import between_factor, tracking, within_factor
+from mainstem.parts import constant
+from mainstem.theory.beside import Beside, constant_of, instant_links, sent_as_it_is, summed_up
 from mainstem.theory.bound import Bound, Rate
 
 
@@ -49,22 +54,6 @@ def dynamic_fedavg_lemma_1(
     return Bound("Dynamic FedAvg, Lemma 1", "gradient noise, eq. (23)", 1, terms)
 
 
-def within_factor(owner: str, held: Any, batch: Any, epochs: Any) -> np.ndarray:
-    """tau_s of eq. (27): what drawing B_k of N_k samples in E_k epochs leaves of their variance."""
-    held, batch, epochs = (
-        check.counts(owner, name, value)
-        for name, value in (("held", held), ("batch", batch), ("epochs", epochs))
-    )
-    if np.any(batch > held):
-        raise check.refuse(owner, "batch", "be at most what is held", batch.tolist())
-    return np.asarray((held - batch) / (np.maximum(held - 1, 1) * batch * epochs))
-
-
-def between_factor(clients: int, heard: int) -> float:
-    """tau_eps of eq. (27): what drawing L of K clients leaves of their variance."""
-    return (clients - heard) / max(clients - 1, 1)
-
-
 def _spread(values: Any, clients: int) -> np.ndarray:
     return np.broadcast_to(values, clients)
 
@@ -107,3 +96,47 @@ def dynamic_fedavg_theorem_1(
         "drift": drift / step * whole,
     }
     return Rate("Dynamic FedAvg, Theorem 1 (28)", "mean-square deviation", steps, terms)
+
+
+# --- a step for a drift ---------------------------------------------------------------------------
+
+
+def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> Step:
+    r"""Rizk et al. 2020: noise and drift of (28) are equal at :math:`\sigma_q / \sqrt{\sigma_s^2 + \epsilon^2}`.
+
+    All constants are taken as 1; `measure.tracking` measures them, and its `best_step` is nearer.
+    """
+    owner = "dynamic_fedavg_drift"
+    drift = check.positive(owner, "drift", drift)
+    shaken = check.at_least(owner, "noise", noise, 0) + check.at_least(
+        owner, "disagreement", disagreement, 0
+    )
+    if shaken == 0:
+        raise check.refuse(owner, "noise", "be above 0, or disagreement", noise)
+    return constant(math.sqrt(drift / shaken))
+
+
+# --- which runs it speaks of ----------------------------------------------------------------------
+
+
+def of_run(run: Any, at: np.ndarray) -> Beside:
+    """A run's mean-square deviation beside the rate of Theorem 1, its constant fitted."""
+    for assumed in (instant_links, sent_as_it_is, summed_up):
+        assumed(run)
+    algorithm, summary = run.algorithm, run.summary
+    heard = int(algorithm.participation.expected(summary.clients))
+    held = {"epochs": algorithm.epochs, "batch": algorithm.batch}
+    terms = tracking(run.problem, run.stream, heard=heard, horizon=summary.steps, **held)
+    bound = dynamic_fedavg_theorem_1(
+        at,
+        step=constant_of(run),
+        curvature=run.problem.curvature,
+        noise=terms.noise,
+        disagreement=terms.disagreement,
+        drift=terms.drift,
+    )
+    measured = np.atleast_2d(run.column("deviation"))[:, at - 1]
+    return Beside(measured, bound.fitted(measured.mean(axis=0)))
+
+
+THEOREMS = (dynamic_fedavg_lemma_1, dynamic_fedavg_theorem_1)

@@ -9,11 +9,27 @@ point. `curvature` is c with l(y) >= l(x) + <l'(x), y - x> + c B(y, x): the ordi
 euclidean map. The sigma of eq. (9) is 2 c.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mainstem import check
+from mainstem.base import Step
+from mainstem.errors import MainstemError
+from mainstem.measure import constants, geometry
+from mainstem.parts import constant, inverse_time
+from mainstem.theory.beside import (
+    Beside,
+    averaged,
+    everyone_heard,
+    instant_links,
+    prefix_of,
+    regret_at,
+    schedule_of,
+    sent_as_it_is,
+    summed_up,
+)
 from mainstem.theory.bound import Bound
 
 COLLECTIVE = "collective regret, eq. (2)"
@@ -75,7 +91,7 @@ def fedomd_theorem_3(
 
     .. math:: L(\hat x_T) - \min L \le 5 L D \sqrt{\tau / T} + 2 B \sqrt{(2 / T) \log(2 m / \delta)}
 
-    for the average predictor (14), `run.average_model`. `largest` is B, `risk` is delta.
+    for the average predictor (14), `measure.average_model(run)`. `largest` is B, `risk` is delta.
     """
     owner = "fedomd_theorem_3"
     luck = _luck(owner, steps, clients, largest, risk)
@@ -113,3 +129,70 @@ def _luck(owner: str, steps: Any, clients: int, largest: float, risk: float) -> 
     if not 0 < check.number(owner, "risk", risk) < 1:
         raise check.refuse(owner, "risk", "lie in (0, 1)", risk)
     return 2 * largest * np.sqrt(2 / steps * np.log(2 * clients / risk))
+
+
+# --- the steps of the theorems --------------------------------------------------------------------
+
+
+def fedomd_convex(steps: int, *, gap: int, lipschitz: float, divergence: float) -> Step:
+    r"""Mitra et al. 2021, Theorem 1: :math:`\eta = D / (L \sqrt{5 \tau T})`.
+
+    >>> fedomd_convex(500, gap=4, lipschitz=2.0, divergence=4.0)
+    constant(size=0.01)
+    """
+    owner = "fedomd_convex"
+    steps, gap = (
+        check.integer(owner, "steps", steps, least=1),
+        check.integer(owner, "gap", gap, least=1),
+    )
+    lipschitz = check.positive(owner, "lipschitz", lipschitz)
+    divergence = check.positive(owner, "divergence", divergence)
+    return constant(math.sqrt(divergence / (5 * gap * steps)) / lipschitz)
+
+
+def fedomd_strongly_convex(curvature: float) -> Step:
+    r"""Mitra et al. 2021, Theorem 2: :math:`\eta_t = 2 / (\sigma t) = 1 / (c t)`."""
+    return inverse_time(2 * check.positive("fedomd_strongly_convex", "curvature", curvature))
+
+
+# --- which runs they speak of ---------------------------------------------------------------------
+
+
+def of_run(run: Any, at: np.ndarray) -> Beside:
+    """A run's collective regret beside Theorem 1 or 2, by its step."""
+    for assumed in (everyone_heard, instant_links, sent_as_it_is, summed_up):
+        assumed(run)
+    mirror, steps = run.algorithm.mirror, run.summary.steps
+    schedule, gap = schedule_of(run), geometry.gap(run.algorithm.sync, steps)
+    if mirror.dual_norm is None:
+        raise MainstemError("bound: Assumption 2 fails for this mirror map")
+
+    def of(seed: int) -> Bound:
+        prefix = prefix_of(run, steps, seed)
+        steepest = constants.lipschitz(prefix, mirror.dual_norm)
+        if steepest.how == "at least" or not np.isfinite(steepest.value):
+            raise MainstemError("bound: the losses have no known Lipschitz constant on the domain")
+        if isinstance(schedule, float):
+            if not mirror.domain.bounded:
+                raise MainstemError("bound: Theorem 1 wants a bounded domain: give a mirror")
+            far = float(geometry.divergence(mirror, prefix.start))
+            known = {"lipschitz": steepest.value, "divergence": far}
+            return fedomd_theorem_1(at, gap=gap, step=schedule, **known)
+        curve = float(constants.curvature(prefix))
+        steep = schedule.sigma > 2 * curve * (1 + 1e-6)
+        if schedule.shift > 1e-6 or steep or mirror.dual_norm != "l2":
+            raise MainstemError(
+                "bound: Theorem 2 is for the step 2 / (sigma t) with sigma at most twice the "
+                f"curvature {curve:g}"
+            )
+        return fedomd_theorem_2(at, gap=gap, lipschitz=steepest.value, curvature=schedule.sigma / 2)
+
+    return Beside(regret_at(run, at, "collective"), averaged(run, of))
+
+
+THEOREMS = (
+    fedomd_theorem_1,
+    fedomd_theorem_2,
+    fedomd_theorem_3,
+    fedomd_theorem_3_strongly_convex,
+)

@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 
 from mainstem import check
+from mainstem.base import Step
+from mainstem.measure import constants
+from mainstem.parts import constant
+from mainstem.theory.beside import Beside, prefix_of, regret_at
 from mainstem.theory.bound import Rate
 
 PERSONAL = "mean personal regret of a client and step"
@@ -59,7 +63,7 @@ def fedres_theorem_2(
     radius: float,
     round_trip: int,
 ) -> Rate:
-    r"""FedRes.SGD with its best step (`rules.fedres_convex`), up to constants (eq. (27)).
+    r"""FedRes.SGD with its best step (`fedres_convex`), up to constants (eq. (27)).
 
     .. math:: \sqrt{\frac{N \sigma^2}{P T}} + \frac{(\gamma D^4 G^2 \tau^2)^{1/3}}{T^{2/3}}
               + \frac{D G \tau}{T}
@@ -89,7 +93,7 @@ def fedres_theorem_3(
     radius: float,
     round_trip: int,
 ) -> Rate:
-    r"""The bandit of Section 5.1 with its best B (`rules.fedres_exploration`), up to constants.
+    r"""The bandit of Section 5.1 with its best B (`fedres_exploration`), up to constants.
 
     .. math:: \Big(\frac{K^4 N \sigma^2}{P T}\Big)^{1/5} + \frac{(K^6 \gamma D^4 G^2)^{1/8}}{T^{1/4}}
               + \frac{K (\gamma D^4 G^2 \tau^2)^{1/6} + (K^2 D G)^{1/3}}{T^{1/3}}
@@ -123,3 +127,109 @@ def _sizes(owner: str, steps: Any, clients: int, round_trip: int) -> tuple[Any, 
 
 def _amounts(owner: str, **known: float) -> list[float]:
     return [check.positive(owner, name, value) for name, value in known.items()]
+
+
+# --- the step and the exploration of the theorems -------------------------------------------------
+
+
+def fedres_convex(
+    steps: int,
+    *,
+    clients: int,
+    norm: float,
+    noise: float,
+    smoothness: float,
+    gradient: float,
+    round_trip: int,
+) -> Step:
+    r"""Agarwal et al. 2020, Theorem 2 (Appendix B), the same for the server and the clients.
+
+    .. math:: \eta = \min\Big\{ \sqrt{\frac{N}{T P \sigma^2}},
+              \sqrt[3]{\frac{N}{\gamma P^3 G^2 \tau^2 T}} \Big\}, \quad
+              N = |w^g_*|^2 + \sum_i |w_{i,*}|^2
+
+    `norm` is N, `noise` :math:`\sigma^2`, `smoothness` :math:`\gamma`, `gradient` G, `round_trip`
+    :math:`\tau`.
+
+    >>> rule = fedres_convex(1000, clients=10, norm=11, noise=1, smoothness=2, gradient=2, round_trip=1)
+    >>> round(rule.size, 5)
+    0.01112
+    """
+    owner = "fedres_convex"
+    steps = check.integer(owner, "steps", steps, least=1)
+    clients = check.integer(owner, "clients", clients, least=1)
+    tau = check.integer(owner, "round_trip", round_trip, least=1)
+    known = {"norm": norm, "noise": noise, "smoothness": smoothness, "gradient": gradient}
+    for name, value in known.items():
+        check.positive(owner, name, value)
+    statistical = (norm / (steps * clients * noise)) ** 0.5
+    delayed = (norm / (smoothness * clients**3 * gradient**2 * tau**2 * steps)) ** (1 / 3)
+    return constant(float(min(statistical, delayed)))
+
+
+def fedres_exploration(
+    steps: int,
+    *,
+    clients: int,
+    actions: int,
+    norm: float,
+    noise: float,
+    smoothness: float,
+    gradient: float,
+    radius: float,
+) -> int:
+    r"""Agarwal et al. 2020, Theorem 3 (Appendix D): explore on every B-th step.
+
+    .. math:: B = \min\Big\{ \Big(\frac{PT}{K^4 N \sigma^2}\Big)^{1/5},
+              \frac{T^{1/4}}{(K^6 \gamma D^4 G^2)^{1/8}}, \frac{T^{1/3}}{(K^2 D G)^{1/3}} \Big\}
+
+    and at least 1. The constants of the theorem are not tight; the delay does not enter.
+
+    >>> fedres_exploration(10**6, clients=20, actions=5, norm=2, noise=0.01, smoothness=2, gradient=1,
+    ...                    radius=1)
+    8
+    """
+    owner = "fedres_exploration"
+    steps = check.integer(owner, "steps", steps, least=1)
+    clients = check.integer(owner, "clients", clients, least=1)
+    actions = check.integer(owner, "actions", actions, least=2)
+    known = {"norm": norm, "noise": noise, "smoothness": smoothness, "gradient": gradient}
+    for name, value in (known | {"radius": radius}).items():
+        check.positive(owner, name, value)
+    statistical = (clients * steps / (actions**4 * norm * noise)) ** 0.2
+    smooth = steps**0.25 / (actions**6 * smoothness * radius**4 * gradient**2) ** 0.125
+    bounded = (steps / (actions**2 * radius * gradient)) ** (1 / 3)
+    return max(1, int(min(statistical, smooth, bounded)))
+
+
+# --- which runs they speak of ---------------------------------------------------------------------
+
+
+def of_run(run: Any, at: np.ndarray) -> Beside:
+    """A run's personal regret beside the rate of Theorem 2.
+
+    Its constants are rough, taken from the losses and models at the end of the run.
+    """
+    linear, seed = run.problem.linear, run.summary.seeds[0]
+    prefix = prefix_of(run, min(run.summary.steps, 200), seed)
+    squares = constants.row_squares(prefix)
+    models = run.client_models.reshape(len(run.summary.seeds), run.summary.clients, -1)[0]
+    shared = np.size(run.models["server"]) // len(run.summary.seeds)
+    late = float(np.mean(np.atleast_2d(run.loss)[:, -max(1, run.summary.steps // 10) :]))
+    links = run.spec["simulate"].get("network", {"up": 0, "down": 0})
+    norms = np.sum(models[:, :shared] ** 2, axis=1).mean(), np.sum(models[:, shared:] ** 2)
+    rate = fedres_theorem_2(
+        at,
+        clients=run.summary.clients,
+        norm=max(float(sum(norms)), 1e-12),
+        noise=max(2 * linear.bend * late * float(squares.mean()), 1e-12),
+        smoothness=linear.bend * float(squares.max()),
+        gradient=float(constants.row_gradients(prefix, prefix.start).max()),
+        radius=max(float(np.sqrt(np.sum(models**2, axis=1)).max()), 1e-12),
+        round_trip=1 + int(np.max(links["up"]) + np.max(links["down"])),
+    )
+    measured = regret_at(run, at, "personal") / at
+    return Beside(measured, rate.fitted(measured.mean(axis=0)))
+
+
+THEOREMS = (fedres_theorem_1, fedres_theorem_2, fedres_theorem_3)

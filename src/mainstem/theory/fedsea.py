@@ -12,11 +12,28 @@ The paper omits its constants, and those of its lemmas disagree among themselves
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
 from mainstem import check
+from mainstem.base import Step
+from mainstem.errors import MainstemError
+from mainstem.measure import geometry
+from mainstem.measure.heterogeneity import heterogeneity
+from mainstem.parts import constant, inverse_time
+from mainstem.theory.beside import (
+    Beside,
+    everyone_heard,
+    instant_links,
+    prefix_of,
+    regret_at,
+    schedule_of,
+    sent_as_it_is,
+    summed_up,
+)
 from mainstem.theory.bound import Bound, Rate
 
 EXPECTED = "expected regret, eq. (3)"
@@ -225,3 +242,118 @@ def _counts(owner: str, clients: int, gap: int) -> tuple[int, int]:
 def _given(owner: str, distance: Any, noise: Any, spatial: Any, temporal: Any) -> list[Any]:
     known = {"distance": distance, "noise": noise, "spatial": spatial, "temporal": temporal}
     return [check.amounts(owner, name, value, least=0) for name, value in known.items()]
+
+
+# --- the steps of the theorems --------------------------------------------------------------------
+
+
+def fedsea_convex(
+    steps: int,
+    *,
+    clients: int,
+    smoothness: float,
+    distance: float,
+    noise: float,
+    gap: int = 1,
+    spatial: float = 0.0,
+    temporal: float = 0.0,
+) -> Step:
+    """Sahu et al. 2026, Theorem 1: the constant step at which its bound is smallest."""
+    check.positive("fedsea_convex", "distance", distance)
+    limit = fedsea_limit(check.positive("fedsea_convex", "smoothness", smoothness), gap)
+
+    def bound(log_step: float) -> float:
+        return float(
+            fedsea_theorem_1(
+                check.integer("fedsea_convex", "steps", steps, least=1),
+                clients=clients,
+                gap=gap,
+                step=min(math.exp(log_step), limit),
+                smoothness=smoothness,
+                distance=distance,
+                noise=noise,
+                spatial=spatial,
+                temporal=temporal,
+            )
+        )
+
+    around = math.log(limit) - 40, math.log(limit)
+    found = optimize.minimize_scalar(bound, bounds=around, method="bounded")
+    best = min(found.x, around[1], key=bound)
+    return constant(min(math.exp(best), limit))
+
+
+def fedsea_strongly_convex(curvature: float, *, smoothness: float, gap: int = 1) -> Step:
+    r"""Sahu et al. 2026, Theorem 2, shifted: :math:`\eta_t = 2 / (\mu (t + t_0))`, the least stable t_0.
+
+    The one to take; `fedsea_printed` has t_0 = 0, which is unstable for t below the condition
+    number.
+    """
+    shift = fedsea_shift(smoothness=smoothness, curvature=curvature, gap=gap)
+    return inverse_time(curvature, shift)
+
+
+def fedsea_printed(curvature: float) -> Step:
+    r"""Sahu et al. 2026, Theorem 2 as printed: :math:`\eta_t = 2 / (\mu t)`."""
+    return inverse_time(check.positive("fedsea_printed", "curvature", curvature))
+
+
+def fedsea_gap(steps: int, clients: int) -> int:
+    """Sahu et al. 2026, Remark 3: the longest tau that keeps the rate, T^(1/4) / M^(3/4), at least 1.
+
+    >>> fedsea_gap(10**8, 10)
+    17
+    """
+    steps = check.integer("fedsea_gap", "steps", steps, least=1)
+    clients = check.integer("fedsea_gap", "clients", clients, least=1)
+    return max(1, int(steps**0.25 / clients**0.75))
+
+
+# --- which runs they speak of ---------------------------------------------------------------------
+
+
+def of_run(run: Any, at: np.ndarray) -> Beside:
+    """A run's expected regret beside Theorem 1 or 2, by its step."""
+    for assumed in (everyone_heard, instant_links, sent_as_it_is, summed_up):
+        assumed(run)
+    if not run.domain.whole:
+        raise MainstemError("bound: FedSEA's theorems assume that no projection acts")
+    schedule = schedule_of(run)
+    seed = run.summary.seeds[0]
+    prefix = prefix_of(run, run.summary.steps, seed)
+    known = heterogeneity(prefix)
+    if np.isnan(known.noise).any():
+        raise MainstemError("bound: the noise of these losses grows with the model: no sigma^2")
+    world: dict[str, Any] = {
+        "clients": run.summary.clients,
+        "gap": geometry.gap(run.algorithm.sync, run.summary.steps),
+        "smoothness": known.smoothness,
+    }
+    found = []
+    for t, best in zip(at, prefix.bests(at, expected=True).points, strict=True):
+        drift, far = known.against(best)[:t], float(np.linalg.norm(best - prefix.start))
+        parts = {"noise": known.noise[:t], "spatial": known.spatial[:t], "temporal": drift}
+        if isinstance(schedule, float):
+            means: Any = {name: float(np.mean(part)) for name, part in parts.items()}
+            bound = fedsea_theorem_1(int(t), step=schedule, distance=far, **world, **means)
+        else:
+            most: Any = {name: float(np.max(part)) for name, part in parts.items()}
+            bound = fedsea_theorem_2(
+                int(t),
+                shift=schedule.shift,
+                curvature=schedule.sigma,
+                distance=far,
+                **world,
+                **most,
+            )
+        found.append(bound)
+    return Beside(regret_at(run, at, "expected"), _joined(found, at))
+
+
+def _joined(found: Sequence[Bound], at: np.ndarray) -> Bound:
+    """Bounds for one horizon each as one for several."""
+    terms = {name: np.array([float(b.terms[name]) for b in found]) for name in found[0].terms}
+    return found[0]._replace(steps=at, terms=terms)
+
+
+THEOREMS = (fedsea_theorem_1, fedsea_theorem_2, fedsea_equation_10)

@@ -12,9 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mainstem import check
-from mainstem.theory.bound import Bound
+from mainstem.base import Step
+from mainstem.errors import MainstemError
+from mainstem.measure import constants
+from mainstem.parts import constant, quantiser
+from mainstem.theory.beside import (
+    Beside,
+    averaged,
+    constant_of,
+    instant_links,
+    prefix_of,
+    regret_at,
+    summed_up,
+)
+from mainstem.theory.bound import SUMMED, Bound
 
-SUMMED = "regret summed over clients, eq. (3)"
+BELOW = 0.999  # of a limit that the step must stay below
+
+REGRET = f"regret {SUMMED}, eq. (3)"
 
 
 def ofediq_theorem_1(
@@ -47,7 +62,7 @@ def ofediq_theorem_1(
         "start": clients * distance**2 / (2 * eta),
         "variance": eta * clients * steps * variance / rates.min(),
     }
-    return Bound("OFedIQ paper, Theorem 1", SUMMED, steps, terms)
+    return Bound("OFedIQ paper, Theorem 1", REGRET, steps, terms)
 
 
 def ofedavg_limit(rate: float, smoothness: float) -> float:
@@ -102,7 +117,7 @@ def ofediq_theorem_2(
         "variance": 2 * eta * period * clients * steps * variance / rates.min() * spread,
         "period": 3 * smooth * eta**2 * period * (period - 1) * clients * steps * variance,
     }
-    return Bound("OFedIQ paper, Theorem 2", SUMMED, steps, terms)
+    return Bound("OFedIQ paper, Theorem 2", REGRET, steps, terms)
 
 
 def noise_factor(rates: np.ndarray, clients: int, rounding: float) -> float:
@@ -119,9 +134,9 @@ def rounding_variance(parameters: int, levels: int, blocks: int) -> float:
     """
     owner = "rounding_variance"
     parameters = check.integer(owner, "parameters", parameters, least=1)
-    levels = check.integer(owner, "levels", levels, least=1)
-    block = math.ceil(parameters / check.integer(owner, "blocks", blocks, 1, parameters))
-    return min(block / levels**2, math.sqrt(block) / levels)
+    check.integer(owner, "levels", levels, least=1)
+    check.integer(owner, "blocks", blocks, 1, parameters)
+    return float(quantiser(levels, blocks).variance(parameters) or 0.0)
 
 
 def ofediq_alpha(
@@ -184,7 +199,7 @@ def ofediq_corollary_1(
         wanted = f"be so many that the best step {float(np.max(eta)):.6g} is below {limit:.6g}"
         raise check.refuse(owner, "steps", wanted, steps)
     regret = clients * distance * np.sqrt(alpha * variance * steps)
-    return Bound("OFedIQ paper, Corollary 1", SUMMED, steps, {"regret": regret})
+    return Bound("OFedIQ paper, Corollary 1", REGRET, steps, {"regret": regret})
 
 
 def corollary_step(steps: Any, *, alpha: float, distance: Any, variance: Any) -> Any:
@@ -311,3 +326,100 @@ def _measured(owner: str, distance: Any, variance: Any) -> tuple[Any, Any]:
         check.amounts(owner, "distance", distance, least=0),
         check.amounts(owner, "variance", variance, least=0),
     )
+
+
+# --- the step of Corollary 1 ----------------------------------------------------------------------
+
+
+def ofediq_convex(
+    steps: int,
+    *,
+    clients: int,
+    smoothness: float,
+    distance: float,
+    variance: float,
+    rate: float = 1.0,
+    period: int = 1,
+    levels: int | None = None,
+    blocks: int = 1,
+    parameters: int | None = None,
+) -> Step:
+    """Kwon et al. 2023, Corollary 1, kept inside the condition of Theorem 1 or 2.
+
+    FedOGD has rate 1, OFedAvg a rate, OFedIQ the rest.
+    """
+    owner = "ofediq_convex"
+    smooth = check.positive(owner, "smoothness", smoothness)
+    distance = check.positive(owner, "distance", distance)
+    variance = check.positive(owner, "variance", variance)
+    alpha = ofediq_alpha(
+        clients=clients,
+        rate=rate,
+        period=period,
+        levels=levels,
+        blocks=blocks,
+        parameters=parameters,
+    )
+    steps = check.integer(owner, "steps", steps, least=1)
+    best = float(corollary_step(steps, alpha=alpha, distance=distance, variance=variance))
+    if levels is None and period == 1:
+        limit = ofedavg_limit(rate, smooth)
+    else:
+        rounded = 0.0 if levels is None else rounding_variance(parameters, levels, blocks)  # type: ignore[arg-type]
+        limit = ofediq_limit(rate, smooth, period, clients, rounded)
+    return constant(min(best, BELOW * limit))
+
+
+# --- which runs they speak of ---------------------------------------------------------------------
+
+
+def of_run(run: Any, at: np.ndarray) -> Beside:
+    """A run's global regret, summed over the clients, beside Theorem 1 or 2."""
+    summed_up(run)
+    instant_links(run)
+    algorithm, clients = run.algorithm, run.summary.clients
+    period, step = algorithm.sync.period, constant_of(run)
+    rates = chances(algorithm.participation, clients)
+    rounding = algorithm.codec.variance(run.summary.size)
+    if period is None or rounding is None or not algorithm.codec.unbiased:
+        raise MainstemError("bound: the theorem wants a regular sync and an unbiased codec")
+
+    def of(seed: int) -> Bound:
+        prefix = prefix_of(run, at[-1], seed)
+        smooth = constants.smoothness(prefix)
+        if smooth.how == "at least":
+            raise MainstemError("bound: the theorems are for convex losses of known smoothness")
+        known = {
+            "clients": clients,
+            "rate": rates,
+            "step": step,
+            "smoothness": float(smooth),
+            "distance": np.linalg.norm(prefix.bests(at).points - prefix.start, axis=1),
+            "variance": constants.variances(prefix, at),
+        }
+        if rounding == 0 and period == 1:
+            return ofediq_theorem_1(at, **known)
+        return ofediq_theorem_2(at, period=period, rounding=rounding, **known)
+
+    return Beside(clients * regret_at(run, at, "global"), averaged(run, of))
+
+
+def chances(participation: Any, clients: int) -> Any:
+    """p_k, where every client tosses a coin of its own; refused otherwise."""
+    if participation.everyone:
+        return 1.0
+    rate = getattr(participation, "rate", None)
+    if rate is None or not participation.apart:
+        raise MainstemError("bound: the theorem is for clients that toss a coin each")
+    return rate
+
+
+THEOREMS = (
+    ofediq_theorem_1,
+    ofediq_theorem_2,
+    ofediq_corollary_1,
+    ofediq_alpha,
+    ofediq_equation_11,
+    ofediq_section_4_2_1,
+    ofediq_equation_15,
+)

@@ -25,7 +25,7 @@ class Answers:
 
     def shown(self, x: Any) -> Any:
         """x as the problem takes it."""
-        wanted = self._problem.features
+        wanted = self._problem.shape
         if isinstance(x, Mapping):
             x = self._vector(x)
         if isinstance(wanted, tuple) and wanted and isinstance(wanted[0], tuple):
@@ -85,7 +85,7 @@ class Answers:
 
     def samples(self, xs: Any, ys: Any) -> tuple[Sample, int]:
         """Many, their axis first."""
-        if isinstance(xs, np.ndarray) and not isinstance(self._problem.features[0], tuple):
+        if isinstance(xs, np.ndarray) and not isinstance(self._problem.shape[0], tuple):
             each = self._many(xs, ys)
         else:
             rows = [self.sample(x, y) for x, y in zip(xs, ys, strict=True)]
@@ -93,7 +93,7 @@ class Answers:
         return each, len(each.hidden)
 
     def _many(self, xs: np.ndarray, ys: Any) -> Sample:
-        shape = tuple(self._problem.features)
+        shape = tuple(self._problem.shape)
         shown = np.asarray(xs, self._dtype)
         if shown.shape[1:] != shape or len(shown) != len(ys):
             raise BadData(

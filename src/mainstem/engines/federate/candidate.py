@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random
-from mainstem.base import At, Sample
+from mainstem import random, replay
+from mainstem.base import Sample
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.wire import Broadcast
 
@@ -81,7 +81,7 @@ def losses(charter: Charter, key: Any) -> Callable[..., Any]:
 
     def lost(params: Any, samples: Sample, count: Any, t: Any, k: Any) -> Any:
         def one(sample: Sample, n: Any) -> Any:
-            at = At(t + n, k, random.fold(key, random.DECIDE, t + n, k))
+            at = replay.at_one(key, random.DECIDE, t + n, k)
             return jnp.where(n < count, charter.problem.face(params, sample, at).loss, 0)
 
         length = len(jax.tree.leaves(samples)[0])

@@ -15,10 +15,12 @@ import jax
 import numpy as np
 
 from mainstem import check, experiment, random
-from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, flat
+from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import meeting
 from mainstem.engines.federate.names import Names, token
 from mainstem.errors import BadSpec
+from mainstem.spec import name_of
+from mainstem.value import parts_of
 
 PACES = ("free", "lockstep")
 DTYPES = ("float32", "float64")
@@ -121,7 +123,7 @@ def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
     plain = json.loads(json.dumps(plain))
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()[:8]
     with jax.enable_x64(rules.dtype == "float64"):
-        vectors = flat(problem)
+        vectors = Flat(problem)
         _fits(where, rules, algorithm)
         _named(where, rules, problem)
         late = not (rules.pace == "lockstep" and rules.deadline is None)
@@ -130,7 +132,7 @@ def draw_up(document: Mapping[str, Any], where: str = "spec") -> Charter:
         size = int(meeting.body(charter).size)
     algorithm.codec.check(size)
     word = np.dtype(rules.dtype).itemsize
-    told = f"{algorithm.codec.spec} {size} {rules.dtype}"
+    told = f"{algorithm.codec} {size} {rules.dtype}"
     return charter._replace(
         message=size,
         upload_bytes=algorithm.codec.nbytes(size, 8 * word),
@@ -146,7 +148,7 @@ def at_site(charter: Charter, problem: Problem) -> Charter:
     with charter.precise():
         if not problem.personal:
             raise BadSpec("join: problem must have a shared and an own part")
-        vectors = flat(problem)
+        vectors = Flat(problem)
         setting = charter.setting._replace(gradient=vectors.gradient)
         own = charter._replace(source=problem, problem=vectors, setting=setting)
         if (_shared(own), meeting.body(own).size) != (_shared(charter), charter.message):
@@ -161,23 +163,23 @@ def _shared(charter: Charter) -> int:
 
 
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
-    if algorithm.spec.arguments.get("step") == "auto":
+    if any(isinstance(it, Step) and it.automatic for _, it in parts_of(algorithm)):
         raise BadSpec(f'{where}: step = "auto" looks at data, which a hub has not: give a number')
     if not algorithm.sync.after(np.arange(1, (rules.steps or FAR) + 1)).any():
         raise BadSpec(
-            f"{where}: {algorithm.spec.name} never syncs here: there is nothing to federate"
+            f"{where}: {name_of(algorithm)} never syncs here: there is nothing to federate"
         )
     algorithm.participation.check(rules.steps or 1, len(rules.clients))
-    exact = algorithm.participation.spec.name == "exactly"
-    if rules.pace == "free" and exact:
+    if rules.pace == "free" and not algorithm.participation.apart:
         raise BadSpec(
-            f"{where}: exactly(...) needs pace = lockstep: at their own pace clients toss coins"
+            f"{where}: {name_of(algorithm.participation)}(...) needs pace = lockstep: at their own "
+            "pace clients toss coins"
         )
 
 
 def _named(where: str, rules: Rules, problem: Problem) -> None:
     """As many names as there are features and classes."""
-    shape = problem.features
+    shape = problem.shape
     if rules.features is not None and shape is not None and shape != (len(rules.features),):
         raise BadSpec(f"{where}: features names {len(rules.features)}, the problem has {shape}")
     if rules.labels is not None and problem.classes not in (None, len(rules.labels)):

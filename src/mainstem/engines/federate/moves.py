@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mainstem import random
+from mainstem import random, replay
 from mainstem.base import At, Gradient, Sample
 from mainstem.engines import meeting
 from mainstem.engines.federate.candidate import losses
@@ -35,7 +35,7 @@ class Moves:
             self.lost = jax.jit(losses(charter, self.key))
 
     def _at(self, purpose: int, t: Any, k: Any) -> At:
-        return At(t, k, random.fold(self.key, purpose, t, k))
+        return replay.at_one(self.key, purpose, t, k)
 
     def _first(self, k: Any) -> Any:
         charter = self.charter

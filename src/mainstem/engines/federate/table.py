@@ -258,7 +258,7 @@ class Table:
 
     def _decoder(self) -> Callable[[Any], np.ndarray]:
         codec, size = self.charter.algorithm.codec, self.charter.message
-        if codec.spec.name == "plain":
+        if codec.linear:
             return lambda code: code  # a call of JAX costs more than all other checks together
         decode = jax.jit(lambda code: codec.decode(code, size))
 

@@ -1,18 +1,17 @@
 """Refusals before a run starts: what does not fit together is said in one line."""
 
-import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Algorithm, Domain, Problem, Sample, Stream, sampled
-from mainstem.engines.simulate.stage import MEASURES, occasion
+from mainstem.base import Algorithm, Domain, Problem, Stream
+from mainstem.engines.simulate.stage import MEASURES
 from mainstem.errors import BadData, BadParameter
-from mainstem.random import STREAM, root
+from mainstem.random import root
+from mainstem.replay import first_samples
 
 CHEAP = 10**7  # numbers touched a step up to which the collective loss is measured unasked
 
@@ -35,25 +34,23 @@ def admit(
     algorithm.participation.check(steps, stream.clients)
     common_domain(algorithm.domain, problem.domain)
     _fits(problem, stream)
-    if algorithm.check is not None:
-        algorithm.check(problem, jax.tree.map(np.asarray, _first_samples(stream)), steps)
+    algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
     return _measures(algorithm, problem, stream, measure)
 
 
 def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
     """Where the models live: both must say the same, or one of them nothing."""
-    if of_problem.support is None:
+    if of_problem.whole:
         return of_algorithm
-    if of_algorithm.support is not None and of_algorithm.name != of_problem.name:
-        raise BadParameter(
-            f"simulate: the algorithm projects on the {of_algorithm.name}, the problem is on the {of_problem.name}"
-        )
+    if not of_algorithm.whole and of_algorithm != of_problem:
+        where = f"the algorithm projects on the {of_algorithm.title}"
+        raise BadParameter(f"simulate: {where}, the problem is on the {of_problem.title}")
     return of_problem
 
 
 def _fits(problem: Problem, stream: Stream) -> None:
     """Check the samples: all rows of a dataset, all targets of a file, else those of step 1."""
-    rows = stream.rows() or _first_samples(stream)
+    rows = stream.rows() or first_samples(stream)
     if rows.count is not None:  # those who have one
         here = np.flatnonzero(np.asarray(rows.count) > 0)
         rows = jax.tree.map(lambda x: np.asarray(x)[here], rows)
@@ -61,27 +58,9 @@ def _fits(problem: Problem, stream: Stream) -> None:
     problem.check(*jax.tree.map(np.asarray, (rows.shown, hidden)))
 
 
-def _first_samples(stream: Stream) -> Sample:
-    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    return _sampler(stream.sample, stream.drawn is not None, stream.clients)(
-        stream.known(0), pieces
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _sampler(sample: Any, drawn: bool, clients: int) -> Any:
-    """(resident, pieces) -> the samples of all clients at step 1; kept compiled."""
-
-    def made(resident: Any, pieces: Any) -> Any:
-        at = occasion(root(0), STREAM, jnp.int32(1), jnp.arange(clients))
-        return sampled(sample, drawn)(resident, pieces, at)
-
-    return jax.jit(made)
-
-
 def _same_losses(problem: Problem, stream: Stream) -> None:
     """Refuse expected losses that are those of another problem, where their curvature shows it."""
-    sample = jax.tree.map(lambda x: x[0], _first_samples(stream))
+    sample = jax.tree.map(lambda x: x[0], first_samples(stream))
     if problem.form is None or stream.expected is None:
         raise BadParameter("simulate: expected losses are for problems with quadratic losses")
     seen = problem.reveal(problem.decide(problem.init(root(0)), sample.shown, None), sample)  # type: ignore[arg-type]

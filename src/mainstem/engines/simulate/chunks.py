@@ -3,11 +3,12 @@
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Algorithm, At, Stream
-from mainstem.engines.simulate.rounds import Shape
+from mainstem import replay
+from mainstem.base import Algorithm, Stream
+from mainstem.engines.simulate.program import Program
+from mainstem.engines.simulate.stage import Shape
 
 MEMORY = 2**23  # bytes that the samples and models of one stretch may take
 WORK = 2**32  # parameters touched between two signs of life
@@ -19,7 +20,8 @@ class Stretch(NamedTuple):
 
     first: int
     last: int
-    how: Any  # a Shape, or sync flags
+    shape: Shape
+    flags: np.ndarray | None = None  # of the reference path: after which steps a sync follows
 
 
 def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
@@ -33,10 +35,7 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
 
 def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
-    pieces = jax.tree.map(lambda x: np.asarray(x)[0], stream.chunk(0, 1, 1))
-    clients = stream.clients
-    at = At(jnp.int32(1), jnp.arange(clients), jnp.zeros((clients, 2), jnp.uint32))
-    samples = jax.eval_shape(stream.samples, stream.known(0), pieces, at)
+    samples = replay.first_shapes(stream)
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(samples))
 
 
@@ -72,7 +71,7 @@ def by_flags(algorithm: Algorithm, steps: int, after: int, most: int) -> list[St
     stretches, first = [], after + 1
     for count in even(steps - after, most):
         flags = np.asarray(algorithm.sync.after(np.arange(first, first + count)), bool)
-        stretches.append(Stretch(first, first + count - 1, flags))
+        stretches.append(Stretch(first, first + count - 1, Shape(1, count), flags))
         first += count
     return stretches
 
@@ -92,15 +91,15 @@ def even(total: int, most: int) -> list[int]:
     return [fair] * full + ([rest] if rest else [])
 
 
-def room(heard: Any, algorithm: Algorithm, keys: Any, steps: int, clients: int) -> int | None:
+def room(program: Program, keys: Any, steps: int) -> int | None:
     """How many are heard at most at any sync of the run, over all seeds; None: no use gathering them.
 
     Participation is a function of the key and the step, so this is exact: nobody is ever left out.
-    `heard(keys, syncs)` counts them.
     """
+    algorithm, clients = program.values.algorithm, program.plan.clients
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
     syncs = np.arange(offset or period, steps + 1, period, dtype=np.int32)
     if algorithm.participation.everyone or syncs.size == 0:
         return None
-    found = max(1, int(np.max(heard(keys, syncs))))
+    found = max(1, program.most_heard(keys, syncs))
     return found if found < 0.75 * clients else None

@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.engines.simulate import plain
+from mainstem.engines.simulate import reference
 from mainstem.engines.simulate.stage import Row, Stage
 from mainstem.errors import MainstemError
-from mainstem.parts.network import Network
 
 
 class NotFinite(MainstemError, FloatingPointError):
@@ -18,21 +17,13 @@ class NotFinite(MainstemError, FloatingPointError):
 
 
 def walk(
-    stage: Stage,
-    wires: Network,
-    state: Any,
-    key: Any,
-    resident: Any,
-    pieces: Callable[[int], Any],
-    flags: np.ndarray,
+    stage: Stage, state: Any, pieces: Callable[[int], Any], flags: np.ndarray
 ) -> tuple[Any, Row]:
     """Every step of `flags`, one by one; `pieces(t)` are those of step t."""
     rows: list[Row] = []
     with jax.disable_jit():
         for t, sync in enumerate(flags, start=1):
-            state, row, detail = plain.step(
-                stage, wires, state, key, resident, pieces(t), jnp.int32(t), bool(sync)
-            )
+            state, row, detail = reference.step(stage, state, pieces(t), jnp.int32(t), bool(sync))
             _finite(f"step {t}", "loss", detail.losses)
             for leaf in jax.tree.leaves(detail.clients):
                 _finite(f"step {t}", "state", leaf)

@@ -15,15 +15,15 @@ from mainstem import check, random
 from mainstem.advice.step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import progress as progress_bar
-from mainstem.engines.simulate import chunks, debugger, program, rounds, workers
+from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers
 from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.ledger import Book
-from mainstem.engines.simulate.program import Program
-from mainstem.parts.network import Network, fitted
-from mainstem.parts.network import network as links
+from mainstem.engines.simulate.program import Plan, Program, Values, gathered
+from mainstem.engines.simulate.stage import Feed, Shape
+from mainstem.parts import network as wired
 from mainstem.run import Run, Summary
-from mainstem.run import folder as folders
+from mainstem.spec import name_of
 from mainstem.spec import plain as described
 
 DTYPES = ("float32", "float64")
@@ -37,7 +37,7 @@ def simulate(
     steps: int,
     seed: int = 0,
     seeds: int | Sequence[int] | None = None,
-    network: Network | None = None,
+    network: wired = wired(),
     dtype: str = "float32",
     measure: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
@@ -75,30 +75,24 @@ def simulate(
     with jax.enable_x64(dtype == "float64"):
         measured = admit(algorithm, problem, stream, steps, measure)
     check.at_least("simulate", "checkpoint", checkpoint, 0)
-    wanted = links() if network is None else network
-    asked = check.instance("simulate", "network", wanted, Network, "network(up=1)")
-    wires = fitted(asked, stream.clients, steps)
+    check.instance("simulate", "network", network, wired, "network(up=1)")
+    wires = network.fitted(stream.clients, steps)
     counted, chosen = _weights(weights, stream.clients), _seeds(seed, seeds)
     trip = 1 + int(np.max(wires.up) + np.max(wires.down))
     algorithm = settled(algorithm, problem, stream, steps=steps, seed=chosen[0], round_trip=trip)
-    job = Job(algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted)
     spread = layout(devices, stream.clients)
-    with jax.enable_x64(dtype == "float64"):
-        compiled = _compiled(job, spread, plain or debug)
-        algorithm.codec.check(compiled.sent)
+    kept = algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted
+    job = Job(*kept, spread, plain or debug, chunk)
     path = None if folder is None else Path(folder)
-    if path is not None:
-        folders.claim(path, job.spec)
     with (
-        contextlib.closing(Book(path, job.seeds, checkpoint)) as book,
         jax.enable_x64(dtype == "float64"),
+        contextlib.closing(Book(path, job.spec, job.seeds, checkpoint)) as book,
     ):
-        if debug:
-            state = _debugged(job, compiled, book)
-        else:
-            state = _driven(job, compiled, spread, book, chunk, progress, plain)
-        server, clients = jax.device_get(compiled.models(state))
-        return _closed(job, book, compiled.sent, server, clients)
+        program = job.program()
+        algorithm.codec.check(program.sent)
+        state = _debugged(job, program, book) if debug else _driven(job, program, book, progress)
+        server, clients = jax.device_get(program.models(state))
+        return _closed(job, book, program.sent, server, clients)
 
 
 class Job(NamedTuple):
@@ -109,10 +103,13 @@ class Job(NamedTuple):
     stream: Stream
     steps: int
     seeds: list[int]
-    wires: Network
+    wires: wired
     dtype: str
     measure: tuple[str, ...]
     weights: np.ndarray | None
+    layout: Layout
+    plain: bool  # the reference path is asked for
+    chunk: int | None  # steps of a stretch, at most
 
     @property
     def many(self) -> bool:
@@ -144,9 +141,36 @@ class Job(NamedTuple):
             "simulate": settings,
         }
 
-    def quick(self, plain: bool) -> bool:
-        """Whether the run can go by rounds."""
-        return not plain and self.wires.instant and self.algorithm.sync.period is not None
+    @property
+    def quick(self) -> bool:
+        """Whether the run can take the fast path."""
+        return not self.plain and self.wires.instant and self.algorithm.sync.period is not None
+
+    def program(self) -> Program:
+        """What is compiled for it, its values on the devices."""
+        plan = Plan(fast, self.stream.clients, self.measure, self.many, self.layout)
+        if not self.quick:
+            syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
+            plan = plan._replace(
+                path=reference,
+                slots=(links.depth(syncs, self.wires.up), links.depth(syncs, self.wires.down)),
+                pending=links.round_trip(syncs, self.wires),
+            )
+        values = Values(self.algorithm, self.problem, self.stream.device, self.wires, self.weights)
+        return Program(self.layout.put(cast(values, self.dtype), None), plan)
+
+    def stretches(self, program: Program, after: int) -> list[chunks.Stretch]:
+        """The steps after `after`, cut for the device."""
+        size, period = self.problem.size, self.algorithm.sync.period or 1
+        shares = fast.shares(program.stage)
+        batched = self.quick and not shares and size <= chunks.KEPT
+        most = self.chunk or chunks.budget(self.stream, size, len(self.seeds), batched)
+        batched = batched and period <= most  # else a round outgrows memory
+        if not self.quick:
+            return chunks.by_flags(self.algorithm, self.steps, after, most)
+        room = chunks.room(program, self.keys, self.steps) if shares else None
+        shape = Shape(0, 0, cohort=room, batched=batched)
+        return chunks.by_rounds(self.algorithm, self.steps, after, most, shape)
 
 
 def _seeds(seed: int, seeds: int | Sequence[int] | None) -> list[int]:
@@ -176,120 +200,73 @@ def _weights(weights: Sequence[float] | None, clients: int) -> np.ndarray | None
     return array
 
 
-def _compiled(job: Job, spread: Layout, plain: bool) -> Program:
-    syncs = None
-    if not job.quick(plain):
-        syncs = np.flatnonzero(job.algorithm.sync.after(np.arange(1, job.steps + 1))) + 1
-    return program.choose(
-        job.algorithm,
-        job.problem,
-        job.stream,
-        measure=job.measure,
-        weights=job.weights,
-        dtype=job.dtype,
-        many=job.many,
-        layout=spread,
-        wires=job.wires,
-        syncs=syncs,
-    )
-
-
-def _stretches(
-    job: Job, compiled: Program, after: int, chunk: int | None, plain: bool
-) -> list[chunks.Stretch]:
-    """The steps after `after`, cut for the device."""
-    size, clients = job.problem.size, job.stream.clients
-    shares = rounds.shares(compiled.stage)
-    batched = job.quick(plain) and not shares and size <= chunks.KEPT
-    most = chunk or chunks.budget(job.stream, size, len(job.seeds), batched)
-    batched = batched and (job.algorithm.sync.period or 1) <= most  # else a round outgrows memory
-    if not job.quick(plain):
-        return chunks.by_flags(job.algorithm, job.steps, after, most)
-    room = (
-        chunks.room(compiled.heard, job.algorithm, job.keys, job.steps, clients) if shares else None
-    )
-    shape = rounds.Shape(0, 0, True, cohort=room, batched=batched)
-    return chunks.by_rounds(job.algorithm, job.steps, after, most, shape)
-
-
-def _driven(
-    job: Job,
-    compiled: Program,
-    spread: Layout,
-    book: Book,
-    chunk: int | None,
-    progress: bool | None,
-    plain: bool,
-) -> Any:
-    """All stretches in turn: the host prepares the next while the device works on this one."""
-    teams = [Team(job, seeds, compiled, spread) for seeds in workers.shared_out(job.seeds, spread)]
-    stretches = _stretches(job, compiled, book.step, chunk, plain)
+def _driven(job: Job, program: Program, book: Book, progress: bool | None) -> Any:
+    """All stretches in turn: the host prepares the next while the devices work on this one."""
+    teams = [Team(job, seeds, program) for seeds in workers.shared_out(job.seeds, job.layout)]
+    stretches = job.stretches(program, book.step)
     with workers.pool(len(teams), job.dtype) as each:
-        states = [compiled.begin(team.key) for team in teams]
+        states = [program.begin(team.key, team.drawn) for team in teams]
         states = workers.parted(book.restored(workers.whole(states)), len(teams))
-        title = job.algorithm.spec.name
-        with progress_bar.bar(title, job.steps, book.step, progress) as reached:
-            pieces = [team.ahead(stretches[0]) if stretches else None for team in teams]
-            for stretch, following in zip(stretches, [*stretches[1:], None], strict=True):
-                under_way = each(Team.advance, teams, states, pieces, [stretch] * len(teams))
-                pieces = [team.ahead(following) if following else None for team in teams]
-                done = under_way()
-                states, rows = [state for state, _ in done], [row for _, row in done]
-                last = following is None
+        with progress_bar.bar(name_of(job.algorithm), job.steps, book.step, progress) as reached:
+            feeds = [team.feed(stretches[0]) for team in teams] if stretches else []
+            for n, stretch in enumerate(stretches):
+                shapes = [stretch.shape] * len(teams)
+                under_way = each(Team.advance, _on_host, teams, states, feeds, shapes)
+                last = n + 1 == len(stretches)
+                feeds = [] if last else [team.feed(stretches[n + 1]) for team in teams]
+                states, rows = (list(part) for part in zip(*under_way(), strict=True))
                 whole = functools.partial(workers.whole, states)
                 book.write(workers.joined(rows), stretch.last, whole, last)
                 reached(stretch.last)
     return workers.whole(states)
 
 
+def _on_host(done: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The state where it is, and the rows on the host."""
+    state, rows = done
+    return state, jax.device_get(rows)
+
+
 class Team:
-    """Some of the seeds, as one program with what they know."""
+    """Some of the seeds, with what they draw."""
 
-    def __init__(self, job: Job, seeds: list[int], compiled: Program, spread: Layout):
+    def __init__(self, job: Job, seeds: list[int], program: Program):
         self.job = job._replace(seeds=seeds)
-        self.many = job.many
-        self.compiled, self.spread = compiled, spread
-        keys = self.job.keys
-        self.key = spread.put(keys if self.many else keys[0], None)
-        self.known = spread.put(cast(self._known(), job.dtype), None)
+        self.many, self.program = job.many, program
+        keys, drawn = self.job.keys, [job.stream.drawn(seed) for seed in seeds]
+        self.key = job.layout.put(keys if self.many else keys[0], None)
+        self.drawn = job.layout.put(cast(self._stacked(drawn), job.dtype), None)
 
-    def _known(self) -> Any:
-        """What the stream's samples are made from; what is drawn has the seeds' axis first."""
-        stream, seeds = self.job.stream, self.job.seeds
-        if stream.drawn is None or not self.many:
-            return stream.known(seeds[0])
-        each = [stream.drawn(seed) for seed in seeds]
-        return stream.resident, jax.tree.map(lambda *x: np.stack(x), *each)
+    def _stacked(self, each: list[Any]) -> Any:
+        """The seeds' axis first, where there is one."""
+        return jax.tree.map(lambda *x: np.stack(x), *each) if self.many else each[0]
 
-    def ahead(self, stretch: chunks.Stretch) -> Any:
-        """The pieces of a stretch, on the device."""
-        chunk = self.job.stream.chunk
-        each = [chunk(seed, stretch.first, stretch.last) for seed in self.job.seeds]
-        pieces = jax.tree.map(lambda *x: np.stack(x), *each) if self.many else each[0]
-        return self.spread.put(cast(pieces, self.job.dtype), 2 if self.many else 1)
+    def feed(self, stretch: chunks.Stretch) -> Feed:
+        """What a stretch is made from, on the devices."""
+        job, chunk = self.job, self.job.stream.chunk
+        pieces = self._stacked([chunk(seed, stretch.first, stretch.last) for seed in job.seeds])
+        placed = job.layout.put(cast(pieces, job.dtype), 2 if self.many else 1)
+        return Feed(jnp.int32(stretch.first), placed, stretch.flags)
 
-    def advance(self, state: Any, pieces: Any, stretch: chunks.Stretch) -> Any:
-        """The state after a stretch, and its rows on the host."""
-        first = jnp.int32(stretch.first)
-        state, rows = self.compiled.advance(state, self.key, self.known, pieces, first, stretch.how)
-        return state, jax.device_get(rows)
+    def advance(self, state: Any, feed: Feed, shape: Shape) -> Any:
+        """The state after a stretch, and its rows."""
+        return self.program.advance(state, self.key, self.drawn, feed, shape)
 
 
-def _debugged(job: Job, compiled: Program, book: Book) -> Any:
+def _debugged(job: Job, program: Program, book: Book) -> Any:
     """All steps in turn, uncompiled, for the first seed."""
     if job.many or book.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
-    key, dtype = jnp.asarray(job.keys[0]), job.dtype
-    resident = jax.device_put(cast(job.stream.known(job.seeds[0]), dtype))
+    team = Team(job, job.seeds, program)
 
     def pieces(t: int) -> Any:
-        return jax.tree.map(lambda x: x[0], cast(job.stream.chunk(job.seeds[0], t, t), dtype))
+        chunk = job.stream.chunk(job.seeds[0], t, t)
+        return jax.tree.map(lambda x: x[0], cast(chunk, job.dtype))
 
     flags = np.asarray(job.algorithm.sync.after(np.arange(1, job.steps + 1)), bool)
-    state, rows = debugger.walk(
-        compiled.stage, job.wires, compiled.begin(key), key, resident, pieces, flags
-    )
-    book.write(program.gathered(rows), job.steps, lambda: state, last=True)
+    stage = program.stage._replace(key=team.key, drawn=team.drawn)
+    state, rows = debugger.walk(stage, program.begin(team.key, team.drawn), pieces, flags)
+    book.write(jax.device_get(gathered(rows)), job.steps, lambda: state, last=True)
     return state
 
 

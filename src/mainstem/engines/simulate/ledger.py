@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File
+from mainstem.spec import unnamed
 
 PENDING = 2**15  # steps held back at most before they are written
 
@@ -18,7 +19,9 @@ PENDING = 2**15  # steps held back at most before they are written
 class Book:
     """Collects rows; with a folder it writes them down, together with a checkpoint."""
 
-    def __init__(self, path: Path | None, seeds: list[int], interval: float):
+    def __init__(
+        self, path: Path | None, spec: Mapping[str, Any], seeds: list[int], interval: float
+    ):
         self.path = path
         self.seeds = seeds
         self.interval = interval
@@ -29,7 +32,7 @@ class Book:
         self._first = 1  # the first pending step
         self._saved = time.monotonic()
         self._state: dict[str, np.ndarray] | None = None
-        self._lock = None if path is None else folders.lock(path)
+        self._lock = None if path is None else _claimed(path, spec)
         try:
             if path is not None:
                 self._reopen(path)
@@ -108,3 +111,14 @@ class Book:
         """Let go of the folder."""
         if self._lock is not None:
             self._lock.close()
+
+
+def _claimed(path: Path, spec: Mapping[str, Any]) -> BinaryIO:
+    """The folder's lock; refused if the spec could not tell this run's code from other code later."""
+    code = unnamed(spec)
+    if code is not None:
+        raise BrokenRun(
+            f"{path}: {code} has no name to tell it by, so that the run could be resumed as another "
+            "one: move it to a module, or leave out the folder"
+        )
+    return folders.claim(path, spec)

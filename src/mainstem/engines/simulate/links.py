@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Arrivals
-from mainstem.parts.network import Network
+from mainstem.parts import network
 
 
 def depth(syncs: np.ndarray, delays: np.ndarray) -> int:
@@ -22,7 +22,7 @@ def depth(syncs: np.ndarray, delays: np.ndarray) -> int:
     return int(np.max(served - np.arange(syncs.size))) + 1
 
 
-def round_trip(syncs: np.ndarray, wires: Network) -> int:
+def round_trip(syncs: np.ndarray, wires: network) -> int:
     """How many of a client's messages can be on their way, up and back, at most."""
     if syncs.size == 0:
         return 1
@@ -85,7 +85,7 @@ def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
     )
 
 
-def arrived(links: Links, wires: Network, t: Any, period: int | None) -> tuple[Links, Arrivals]:
+def arrived(links: Links, wires: network, t: Any, period: int | None) -> tuple[Links, Arrivals]:
     """What has come up by step t: (links without it, places of which those that arrived are filled).
 
     Where syncs come every `period` steps, one message of each client can arrive at a time.
@@ -123,7 +123,7 @@ class Delivery(NamedTuple):
     merged: jax.Array
 
 
-def deliver(links: Links, wires: Network, t: Any) -> tuple[Links, Delivery]:
+def deliver(links: Links, wires: network, t: Any) -> tuple[Links, Delivery]:
     """What has come down by step t, the newest only and each at most once."""
     here = (links.made[:, None] > 0) & (links.made[:, None] + wires.down <= t)
     made = jnp.where(here, links.made[:, None], 0)

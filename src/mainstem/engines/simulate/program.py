@@ -1,215 +1,159 @@
-"""What is compiled: the path that a run takes, jitted, over one seed or many.
+"""What is compiled: the path that a run takes, over one seed or many.
 
-Programs are kept, so that a second run of the same values compiles nothing.
+The values of a run (algorithm, problem, stream) are arguments of the compiled functions: their numbers are
+traced, so that another step size is the same program, and JAX's own cache finds it again.
 """
 
 import functools
 import threading
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Algorithm, Problem, Setting, Stream, flat, sampled
-from mainstem.engines.meeting import body, said_now
-from mainstem.engines.simulate import links, plain, rounds
+from mainstem.base import Algorithm, Flat, Problem, Sampler, Setting
+from mainstem.engines.meeting import body
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import Stage
-from mainstem.parts.network import Network
+from mainstem.engines.simulate.stage import Feed, Row, Shape, Stage
+from mainstem.parts import network
 
 
-class Program(NamedTuple):
-    """`begin(key)`, `advance(state, key, resident, pieces, first, how)` and `models(state)`.
+class Path(Protocol):
+    """How a run is computed: the reference path, or the fast one, which gives the same numbers."""
 
-    `how` is the stretch's shape on the fast path and its sync flags on the plain one.
-    """
+    def begin(self, stage: Stage) -> Any:
+        """The state before step 1."""
 
-    begin: Any
-    advance: Any
-    models: Any  # state -> (the server's model, each client's)
-    heard: Any  # (keys, syncs) -> how many are heard at each sync, at most
-    stage: Stage
-    sent: int  # numbers in a message
+    def advance(self, stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Row]:
+        """The state after a stretch of steps, and a row for each."""
 
-
-class Once:
-    """A jitted function whose last argument is static: compiled once, even if two threads ask."""
-
-    def __init__(self, jitted: Any):
-        self.jitted = jitted
-        self._known: dict[Any, Any] = {}
-        self._lock = threading.Lock()
-
-    def __call__(self, *arguments: Any) -> Any:
-        *given, how = arguments
-        leaves = [(jnp.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(given)]
-        asked = how, tuple(leaves)
-        with self._lock:
-            if asked not in self._known:
-                self._known[asked] = self.jitted.lower(*arguments).compile()
-        return self._known[asked](*given)
+    def models(self, stage: Stage, state: Any) -> tuple[Any, Any]:
+        """The server's model and each client's (None: the same)."""
 
 
-class Choice(NamedTuple):
-    """All that a program depends on, so that it can be found again."""
+class Values(NamedTuple):
+    """What a run is made of: the arguments of its program."""
 
     algorithm: Algorithm
     problem: Problem
-    sample: Any  # the stream's, as are the next three
-    expected: Any
-    minimiser: Any
-    drawn: bool  # whether it draws something for the whole run
+    sampler: Sampler
+    wires: network
+    weights: Any
+
+
+class Plan(NamedTuple):
+    """What is compiled in."""
+
+    path: Path
     clients: int
     measure: tuple[str, ...]
-    weights: bytes | None
-    dtype: str
-    many: bool
+    many: bool  # whether there is an axis of seeds
     layout: Layout
-    wires: tuple[bytes, bytes] | None  # None: the fast path
     slots: tuple[int, int] = (1, 1)
     pending: int = 1
 
 
-def choose(
-    algorithm: Algorithm,
-    problem: Problem,
-    stream: Stream,
-    *,
-    measure: tuple[str, ...],
-    weights: np.ndarray | None,
-    dtype: str,
-    many: bool,
-    layout: Layout,
-    wires: Network,
-    syncs: np.ndarray | None,
-) -> Program:
-    """The program for a run; `syncs` (all its sync steps) asks for the plain path."""
-    known = Choice(
-        algorithm._replace(spec=_NO_SPEC),
-        problem._replace(spec=_NO_SPEC),
-        stream.sample,
-        stream.expected,
-        stream.minimiser,
-        stream.drawn is not None,
-        stream.clients,
-        measure,
-        None if weights is None else weights.tobytes(),
-        dtype,
-        many,
-        layout,
-        None,
-    )
-    if syncs is not None:
-        known = known._replace(
-            wires=(wires.up.tobytes(), wires.down.tobytes()),
-            slots=(links.depth(syncs, wires.up), links.depth(syncs, wires.down)),
-            pending=links.round_trip(syncs, wires),
-        )
-    return _compiled(known)
+class Program:
+    """The compiled functions of a run."""
+
+    def __init__(self, values: Values, plan: Plan):
+        self.values, self.plan = values, plan
+        self._known: set[Shape] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def stage(self) -> Stage:
+        """The run, uncompiled, without key and draws."""
+        return _stage(self.values, self.plan, None, None)
+
+    @property
+    def sent(self) -> int:
+        """How many numbers a message has."""
+        return int(body(self.stage).size)
+
+    def begin(self, key: Any, drawn: Any) -> Any:
+        """The state before step 1, for each key."""
+        return _begin(self.values, key, drawn, plan=self.plan)
+
+    def advance(self, state: Any, key: Any, drawn: Any, feed: Feed, shape: Shape) -> Any:
+        """The state after a stretch, and its rows. Two threads that ask for one shape compile it once."""
+        given = self.values, state, key, drawn, feed
+        if shape in self._known:
+            return _advance(*given, plan=self.plan, shape=shape)
+        with self._lock:
+            done = _advance(*given, plan=self.plan, shape=shape)
+            self._known.add(shape)
+        return done
+
+    def models(self, state: Any) -> Any:
+        """The server's model and each client's."""
+        return _models(self.values, state, plan=self.plan)
+
+    def most_heard(self, keys: Any, syncs: np.ndarray) -> int:
+        """How many are heard at most at one of `syncs`, over the seeds' `keys`."""
+        return int(np.max(_heard(self.values.algorithm, keys, syncs, clients=self.plan.clients)))
 
 
-_NO_SPEC: Any = None
-
-
-@functools.lru_cache(maxsize=64)
-def _compiled(choice: Choice) -> Program:
-    vectors = flat(choice.problem)
-    stage = Stage(
-        choice.algorithm,
+def _stage(values: Values, plan: Plan, key: Any, drawn: Any) -> Stage:
+    vectors = Flat(values.problem)
+    return Stage(
+        values.algorithm,
         vectors,
-        vectors.gradient,
-        sampled(choice.sample, choice.drawn),
-        choice.expected,
-        choice.minimiser,
-        Setting(choice.clients, choice.pending, vectors.gradient),
-        choice.measure,
-        None if choice.weights is None else np.frombuffer(choice.weights),
-        choice.layout.spread,
-        choice.problem.block if jax.default_backend() == "cpu" else None,
-    )
-    if choice.wires is None:
-        return _fast(stage, choice)
-    return _plain(stage, choice)
-
-
-def _fast(stage: Stage, choice: Choice) -> Program:
-    def advance(state: Any, key: Any, resident: Any, pieces: Any, first: Any, how: Any) -> Any:
-        state, rows = rounds.advance(stage, state, key, resident, pieces, first, how)
-        return state, choice.layout.whole(gathered(rows))
-
-    def models(state: Any) -> Any:
-        if rounds.shares(stage):
-            return state.broadcast, None
-        return _models(stage, state.server, rounds.clients_of(stage, state))
-
-    return Program(
-        jax.jit(_over_seeds(choice, functools.partial(rounds.begin, stage))),
-        Once(jax.jit(_advance_over_seeds(choice, advance), static_argnums=5, donate_argnums=0)),
-        jax.jit(_over_seeds(choice, models)),
-        jax.jit(functools.partial(_heard, stage)),
-        stage,
-        body(stage).size,
+        values.sampler,
+        key,
+        drawn,
+        Setting(plan.clients, plan.pending, vectors.gradient),
+        plan.measure,
+        values.weights,
+        values.wires,
+        plan.slots,
+        plan.layout.spread,
+        values.problem.block if jax.default_backend() == "cpu" else None,
     )
 
 
-def _plain(stage: Stage, choice: Choice) -> Program:
-    up, down = (np.frombuffer(data, np.int32) for data in choice.wires or ())
-    wires = Network(up, down)
+@functools.partial(jax.jit, static_argnames="plan")
+def _begin(values: Values, key: Any, drawn: Any, plan: Plan) -> Any:
+    def one(key: Any, drawn: Any) -> Any:
+        return plan.path.begin(_stage(values, plan, key, drawn))
 
-    def advance(state: Any, key: Any, resident: Any, pieces: Any, first: Any, how: Any) -> Any:
-        state, rows = plain.advance(stage, wires, state, key, resident, pieces, first, how)
-        return state, choice.layout.whole(gathered(rows))
-
-    return Program(
-        jax.jit(_over_seeds(choice, lambda key: plain.begin(stage, choice.slots, key))),
-        jax.jit(_advance_over_seeds(choice, advance), donate_argnums=0),
-        jax.jit(_over_seeds(choice, lambda state: _models(stage, state.server, state.clients))),
-        jax.jit(functools.partial(_heard, stage)),
-        stage,
-        body(stage).size,
-    )
+    return (jax.vmap(one) if plan.many else one)(key, drawn)
 
 
-def _heard(stage: Stage, keys: Any, syncs: Any) -> Any:
+@functools.partial(jax.jit, static_argnames=("plan", "shape"), donate_argnames="state")
+def _advance(
+    values: Values, state: Any, key: Any, drawn: Any, feed: Feed, plan: Plan, shape: Shape
+) -> Any:
+    def one(state: Any, key: Any, drawn: Any, pieces: Any) -> Any:
+        stage = _stage(values, plan, key, drawn)
+        state, rows = plan.path.advance(stage, state, feed._replace(pieces=pieces), shape)
+        return state, plan.layout.whole(gathered(rows))
+
+    return (jax.vmap(one) if plan.many else one)(state, key, drawn, feed.pieces)
+
+
+@functools.partial(jax.jit, static_argnames="plan")
+def _models(values: Values, state: Any, plan: Plan) -> Any:
+    def one(state: Any) -> Any:
+        return plan.path.models(_stage(values, plan, None, None), state)
+
+    return (jax.vmap(one) if plan.many else one)(state)
+
+
+@functools.partial(jax.jit, static_argnames="clients")
+def _heard(algorithm: Algorithm, keys: Any, syncs: Any, clients: int) -> Any:
     """How many are heard at each of `syncs`, the most over the seeds' `keys`."""
 
     def one(t: Any) -> Any:
-        heard = jax.vmap(lambda key: stage.algorithm.participation.heard(key, t, stage.clients))(
-            keys
-        )
+        heard = jax.vmap(lambda key: algorithm.participation.heard(key, t, clients))(keys)
         return jnp.max(jnp.sum(heard, axis=1))
 
     return jax.lax.map(one, syncs)
 
 
-def gathered(rows: Any) -> Any:
+def gathered(rows: Row) -> Row:
     """The rows as they leave the program: a whole model a step is summed up."""
     if "average" in rows:
         rows = {**rows, "average": rows["average"].sum(axis=0)}
     return rows
-
-
-def _models(stage: Stage, server: Any, clients: Any) -> Any:
-    """(the server's model, each client's): of a personal problem the server knows no own part."""
-    models = jax.vmap(stage.algorithm.model)(clients)
-    return said_now(stage, server), jax.vmap(stage.problem.join)(models)
-
-
-def _over_seeds(choice: Choice, function: Any) -> Any:
-    return jax.vmap(function) if choice.many else function
-
-
-def _advance_over_seeds(choice: Choice, advance: Any) -> Any:
-    """`advance` for every seed at once: state, key and pieces have the seeds' axis first."""
-    if not choice.many:
-        return advance
-
-    def many(state: Any, key: Any, resident: Any, pieces: Any, first: Any, how: Any) -> Any:
-        def one(state: Any, key: Any, resident: Any, pieces: Any) -> Any:
-            return advance(state, key, resident, pieces, first, how)
-
-        known = (None, 0) if choice.drawn else None  # what is drawn is another for every seed
-        return jax.vmap(one, in_axes=(0, 0, known, 0))(state, key, resident, pieces)
-
-    return many

@@ -11,19 +11,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random
+from mainstem import random, replay
 from mainstem.base import (
     SEVERAL,
     Algorithm,
-    At,
     Faced,
     Flat,
     Form,
     Gradient,
     Sample,
+    Sampler,
     Setting,
     constant,
 )
+from mainstem.parts import network
+
+
+class Shape(NamedTuple):
+    """The part of a stretch of steps that is compiled in."""
+
+    rounds: int  # of the fast path; the reference path has one
+    length: int  # steps in each round
+    sync: bool = True  # whether each ends with an exchange
+    cohort: int | None = None  # room for those who are heard; None: everybody learns
+    batched: bool = True  # rows of many rounds in one pass, from models kept meanwhile
+
+
+class Feed(NamedTuple):
+    """What a stretch of steps is made from."""
+
+    first: Any  # the step that it begins with
+    pieces: Any  # what the stream sent, [steps, clients, ...]
+    flags: Any = None  # after which of its steps a sync follows, where the shape does not say
+
 
 PAIRS = 64  # of a model and a sample, from which a network's collective loss is estimated
 MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
@@ -36,15 +56,21 @@ class Stage(NamedTuple):
 
     algorithm: Algorithm
     problem: Flat
-    gradient: Gradient
-    samples: Any  # the stream's, as are the next two
-    expected: Any
-    minimiser: Any
+    sampler: Sampler
+    key: Any  # of the run
+    drawn: Any  # what the stream draws once for the run
     setting: Setting
     measure: tuple[str, ...]
-    weights: np.ndarray | None  # lambda_i of Agarwal et al. 2020, eq. (1)
+    weights: Any  # lambda_i of Agarwal et al. 2020, eq. (1), or None
+    wires: network
+    slots: tuple[int, int]  # how many messages a link can hold, up and down
     spread: Spread
     block: int | None  # clients at a time; None: all at once
+
+    @property
+    def gradient(self) -> Gradient:
+        """The problem's."""
+        return self.problem.gradient
 
     @property
     def clients(self) -> int:
@@ -73,31 +99,20 @@ def everyone(stage: Stage) -> jax.Array:
     return stage.spread(jnp.arange(stage.clients, dtype=jnp.int32))
 
 
-def occasion(key: Any, purpose: int, t: Any, k: Any) -> At:
-    """Step t at the clients `k` (an array), each with its own key for this purpose."""
-    at_step = random.fold(key, purpose, t)
-    return At(t, k, jax.vmap(lambda each: random.fold(at_step, each))(k))
-
-
-def arrive(stage: Stage, key: Any, resident: Any, pieces: Any, t: Any, k: Any) -> Sample:
+def arrive(stage: Stage, pieces: Any, t: Any, k: Any) -> Sample:
     """The samples of the clients `k` at step t; `pieces` has their axis first."""
-    at = occasion(key, random.STREAM, t, k)
-    return stage.samples(resident, pieces, at)
+    return replay.arrived(stage.sampler, stage.key, stage.drawn, pieces, t, k)
 
 
-def face(
-    stage: Stage, params: Any, samples: Sample, key: Any, t: Any, k: Any, shared: bool
-) -> Faced:
+def face(stage: Stage, params: Any, samples: Sample, t: Any, k: Any, shared: bool) -> Faced:
     """Clients decide. `shared`: one model for all."""
-    at = occasion(key, random.DECIDE, t, k)
+    at = replay.at_all(stage.key, random.DECIDE, t, k)
     if shared:
         return stage.problem.together(params, samples, at)
     return jax.vmap(stage.problem.face, in_axes=(0, 0, SEVERAL))(params, samples, at)
 
 
-def written(
-    stage: Stage, models: Any, faced: Faced, key: Any, t: Any, resident: Any, pieces: Any
-) -> Row:
+def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row:
     """The row of a step: mean loss and metrics, and what was asked to be measured.
 
     `models` are those of all clients, or a single one if all share it.
@@ -111,10 +126,10 @@ def written(
     models = jax.vmap(stage.problem.join)(models)
     for name in stage.measure:
         if name == "collective" and not stage.problem.convex:
-            row |= _sampled_collective(stage, models, faced, key, t)
+            row |= _sampled_collective(stage, models, faced, t)
         elif name == "deviation":
             piece = jax.tree.map(lambda x: x[0], pieces)
-            off = averaged(models) - stage.minimiser(resident, piece, t)
+            off = averaged(models) - stage.sampler.minimiser(stage.drawn, piece, t)
             row[name] = jnp.sum(off**2)
         else:
             row[name] = _measured(name, stage, models, faced, t)
@@ -126,9 +141,9 @@ def _here(faced: Faced) -> Any:
     return faced.metrics.get("present", 1)
 
 
-def _sampled_collective(stage: Stage, models: Any, faced: Faced, key: Any, t: Any) -> Row:
+def _sampled_collective(stage: Stage, models: Any, faced: Faced, t: Any) -> Row:
     """A network's collective loss from random pairs of a model and a sample, with its standard error."""
-    draws = random.bits(random.fold(key, random.MEASURE, t), (2, PAIRS))
+    draws = random.bits(random.fold(stage.key, random.MEASURE, t), (2, PAIRS))
     whose = (draws[0] % np.uint32(len(models))).astype(jnp.int32)
     whom = (draws[1] % np.uint32(stage.clients)).astype(jnp.int32)
     on = jax.tree.map(lambda x: x[whom], faced.seen)
@@ -149,7 +164,7 @@ def _measured(name: str, stage: Stage, models: Any, faced: Faced, t: Any) -> jax
     if name == "collective":  # (1/m) sum of l_t(x_i), Mitra et al. 2021, eq. (2)
         return _collective(stage, models, faced)
     ks = everyone(stage)
-    expected = _mean_form(jax.vmap(lambda k: stage.expected(t, k))(ks))
+    expected = _mean_form(jax.vmap(lambda k: stage.sampler.expected(t, k))(ks))
     if name == "virtual":  # the expected loss of the mean model, Sahu et al. 2026, Lemma 1
         return jnp.asarray(expected.value(center))
     return averaged(jax.vmap(expected.value)(models))  # their eq. (3)

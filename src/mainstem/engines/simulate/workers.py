@@ -24,24 +24,29 @@ def shared_out(seeds: list[int], spread: Layout) -> list[list[int]]:
 
 @contextlib.contextmanager
 def pool(count: int, dtype: str) -> Iterator[Callable[..., Callable[[], list[Any]]]]:
-    """`each(function, *lists)` sets a worker on each entry; what it returns waits for the results."""
+    """`each(start, finish, *lists)` starts work on each entry at once; what it returns waits for the results.
 
-    def alone(function: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
-        return lambda: [function(*given) for given in zip(*lists, strict=True)]
+    A device is given its work by `start` and has done it when `finish` returns; with several entries each has
+    a thread for both, because XLA computes in the thread that waits.
+    """
+
+    def alone(start: Any, finish: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
+        under_way = [start(*given) for given in zip(*lists, strict=True)]
+        return lambda: [finish(one) for one in under_way]
 
     if count == 1:
         yield alone
         return
 
-    def precise(function: Any, *given: Any) -> Any:
+    def precise(start: Any, finish: Any, *given: Any) -> Any:
         with jax.enable_x64(dtype == "float64"):  # a setting of the thread
-            return function(*given)
+            return finish(start(*given))
 
     with ThreadPoolExecutor(count) as threads:
 
-        def each(function: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
+        def each(start: Any, finish: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
             given = list(zip(*lists, strict=True))
-            under_way = [threads.submit(precise, function, *one) for one in given]
+            under_way = [threads.submit(precise, start, finish, *one) for one in given]
             return lambda: [one.result() for one in under_way]
 
         yield each

@@ -47,7 +47,7 @@ def order(steps: int) -> int:
 
 def theorem(steps: int) -> int:
     """B of Theorem 3: |w|^2 = 1/16 for each direction, and 1/4 for the constant; D = G = 1, gamma = 2."""
-    return ms.rules.fedres_exploration(
+    return ms.theory.fedres_exploration(
         steps,
         clients=CLIENTS,
         actions=ACTIONS,
@@ -71,7 +71,7 @@ def measure(runner: Runner, horizons: tuple[int, ...], seeds: int, both: bool) -
                 runner.run(algorithm, problem(every(steps)), world(), steps=steps, seeds=seeds)
                 for steps in horizons
             ]
-            final = [np.atleast_2d(run.average_regret)[:, -1] for run in runs]
+            final = [np.atleast_2d(ms.measure.bandit_regret(run))[:, -1] for run in runs]
             numbers[f"{rule}: {scheme}"] = np.stack(final, axis=1)
     return numbers
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import mainstem as ms
-from mainstem import rules
+from mainstem import theory
 from mainstem.papers import sahu
 from mainstem.papers.evidence import (
     Evidence,
@@ -50,7 +50,7 @@ def measure(
         numbers[f"{CONVEX}, {name}"] = cells(
             lambda m, k=temporal: tuned(m, 1, steps, k), [steps], temporal
         )[..., 0]
-        falls = rules.fedsea_strongly_convex(1.0, smoothness=1.0)
+        falls = theory.fedsea_strongly_convex(1.0, smoothness=1.0)
         early, late = np.moveaxis(
             cells(lambda m, step=falls: ms.fedsea(step), [steps // 8, steps], temporal), 2, 0
         )
@@ -179,7 +179,7 @@ RESULT = Result(
     chosen=(
         *sahu.CHOSEN,
         "The convex step is that of (10), D / sqrt(T (sigma^2 / M + L K^2)), for every tau: with it the regret is "
-        "sqrt(T / M) + M tau^2, of which Remark 3 speaks. `rules.fedsea_convex` knows tau and holds back in time.",
+        "sqrt(T / M) + M tau^2, of which Remark 3 speaks. `theory.fedsea_convex` knows tau, and holds back.",
         "Strong temporal variation is K^2 = 10 sigma^2 / L, ten times the edge of Remark 2 at M = 1.",
         "Strongly convex: what regret grows by from T / 8 to T, the log T term. The start costs the same for "
         "every M (Theorem 2's constant terms) and hides it at large M.",

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import mainstem as ms
-from mainstem import parts, random, rules, theory
-from mainstem.base import Form, Stream
+from mainstem import parts, random, theory
+from mainstem.base import At, Form, Sample, Stream, constant
 from mainstem.papers import sahu
 from mainstem.papers.evidence import (
     Evidence,
@@ -23,7 +23,7 @@ from mainstem.papers.evidence import (
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
-from mainstem.spec import recorded
+from mainstem.value import at_least, integer, value
 
 CLIENTS = 10
 CONDITION = 10.0  # L / mu, L = 1
@@ -35,31 +35,33 @@ STRONG = {f"strongly convex: {name}": temporal for name, temporal in MOVES.items
 SHIFTED, BALL, PRINTED = "2/(μ(t + t₀))", f"2/(μt) on a ball of radius {RADIUS:g}", "2/(μt)"
 STEPS = (SHIFTED, BALL, PRINTED)
 EARLY = np.arange(2, 1001, 2)
+SQUARE = 1 - CURVATURE
+FEATURE = np.full(sahu.DIMENSION, math.sqrt(SQUARE / sahu.DIMENSION))
 
 
-@recorded
-def steep(clients: int, temporal: float = 0.0) -> Stream:
+@value
+class steep(Stream):
     """Targets for `linear(5, ridge=1 / kappa, intercept=False)` whose losses have L = 1 and mu = 1 / kappa.
 
     All features are one vector u of square 1 - mu, so that the second derivatives are those of u u' + mu I;
     the targets are normal around 1, moved up and down in turn. sigma^2 = 1, and the mean of K_t^2 is `temporal`.
     """
-    square = 1 - CURVATURE
-    feature = np.full(sahu.DIMENSION, math.sqrt(square / sahu.DIMENSION))
-    spread, moved = 1 / math.sqrt(square), math.sqrt(2 * temporal / square)
 
-    def center(t: Any) -> Any:
+    clients: int = integer(least=1)
+    temporal: float = at_least(0, default=0.0)
+
+    def _center(self, t: Any) -> Any:
+        moved = jnp.sqrt(2 * self.temporal / SQUARE)
         return 1 + jnp.where(t % 2 == 0, moved, -moved)
 
-    def sample(key: Any, t: Any, k: Any) -> Any:
-        return jnp.asarray(feature), center(t) + spread * random.normal(key, ())
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        target = self._center(at.t) + random.normal(at.key, ()) / math.sqrt(SQUARE)
+        return Sample(constant(FEATURE), target)
 
-    def expected(t: Any, k: Any) -> Form:
-        matrix = np.outer(feature, feature) + CURVATURE * np.eye(sahu.DIMENSION)
-        constant = 0.5 * (center(t) ** 2 + spread**2)
-        return Form(jnp.asarray(matrix), center(t) * jnp.asarray(feature), constant)
-
-    return ms.streams.generated(sample, clients, expected=expected)
+    def expected(self, t: Any, k: Any) -> Form:
+        matrix = np.outer(FEATURE, FEATURE) + CURVATURE * np.eye(sahu.DIMENSION)
+        center = self._center(t)
+        return Form(constant(matrix), center * constant(FEATURE), 0.5 * (center**2 + 1 / SQUARE))
 
 
 def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) -> Numbers:
@@ -69,7 +71,7 @@ def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) 
         stream, known = sahu.world(CLIENTS, temporal=temporal), {"temporal": temporal, **sahu.KNOWN}
         found, bounds = [], []
         for horizon in horizons:
-            step = rules.fedsea_convex(horizon, clients=CLIENTS, **known)
+            step = theory.fedsea_convex(horizon, clients=CLIENTS, **known)
             found.append(sahu.regret(runner, ms.fedsea(step), stream, [horizon], seeds=seeds))
             rate = float(step.rate((), jnp.zeros(()), 1)[0])
             bounds.append(
@@ -79,7 +81,7 @@ def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) 
             )
         numbers[name] = np.concatenate(found, axis=1)
         numbers[f"bound, {name}"] = np.array([float(bound) for bound in bounds])
-    shifted = rules.fedsea_strongly_convex(CURVATURE, smoothness=1.0)
+    shifted = theory.fedsea_strongly_convex(CURVATURE, smoothness=1.0)
     first = 4 * theory.fedsea_shift(smoothness=1.0, curvature=CURVATURE, gap=1)
     numbers["prefixes"] = sahu.spaced(int(first), steps, 30)
     at = np.union1d(EARLY, numbers["prefixes"])
@@ -88,7 +90,7 @@ def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) 
         numbers[name] = regret[:, np.isin(at, numbers["prefixes"])]
         if temporal == 0:
             numbers[SHIFTED] = regret[:, np.isin(at, EARLY)]
-    printed, ball = rules.fedsea_printed(CURVATURE), parts.l2_ball(RADIUS)
+    printed, ball = theory.fedsea_printed(CURVATURE), parts.l2_ball(RADIUS)
     numbers[BALL] = on_steep(runner, ms.fedsea(printed, domain=ball), 0.0, EARLY, seeds)
     numbers[PRINTED] = on_steep(runner, ms.fedsea(printed), 0.0, EARLY, seeds)
     return numbers

@@ -1,14 +1,14 @@
-"""The rules against the theorems' formulas."""
+"""The steps that theorems take against the theorems' formulas."""
 
 import inspect
 
 import numpy as np
 import pytest
 
-from mainstem import experiment, rules, spec, theory
+from mainstem import experiment, spec, theory
+from mainstem.cli.bounds import CONSTANTS
 from mainstem.errors import BadParameter
-from mainstem.rules import fedres_convex, fedres_exploration
-from mainstem.theory import listing
+from mainstem.theory import fedres_convex, fedres_exploration
 
 WORLD = {"norm": 3.0, "noise": 0.5, "smoothness": 2.0, "gradient": 1.5}
 
@@ -74,10 +74,10 @@ def test_refusals(name, value, message):
 
 
 def test_fedomd_rules():
-    assert rate(rules.fedomd_convex(45, gap=4, lipschitz=2.0, divergence=9.0)) == pytest.approx(
+    assert rate(theory.fedomd_convex(45, gap=4, lipschitz=2.0, divergence=9.0)) == pytest.approx(
         3 / (2 * np.sqrt(5 * 4 * 45))
     )
-    falling = rules.fedomd_strongly_convex(0.5)
+    falling = theory.fedomd_strongly_convex(0.5)
     assert [float(falling.rate((), None, t)[0]) for t in (1, 4)] == [2.0, 0.5]
 
 
@@ -85,7 +85,7 @@ def test_fedomd_rules():
 def test_fedsea_convex_is_where_the_bound_is_least(gap):
     world = {"clients": 5, "smoothness": 2.0, "distance": 1.5, "noise": 3.0, "gap": gap}
     world |= {"spatial": 1.0, "temporal": 0.2}
-    found = rate(rules.fedsea_convex(5000, **world))
+    found = rate(theory.fedsea_convex(5000, **world))
     here, less, more = (
         float(theory.fedsea_theorem_1(5000, step=found * by, **world)) for by in (1, 0.98, 1.02)
     )
@@ -94,57 +94,61 @@ def test_fedsea_convex_is_where_the_bound_is_least(gap):
 
 
 def test_fedsea_convex_stops_at_the_limit():
-    step = rate(rules.fedsea_convex(3, clients=5, smoothness=2.0, distance=9.0, noise=0.1, gap=3))
+    step = rate(theory.fedsea_convex(3, clients=5, smoothness=2.0, distance=9.0, noise=0.1, gap=3))
     assert step == pytest.approx(1 / (4 * np.sqrt(6) * 2 * 2))
 
 
 def test_fedsea_strongly_convex_is_just_allowed():
-    rule = rules.fedsea_strongly_convex(0.5, smoothness=2.0, gap=3)
+    rule = theory.fedsea_strongly_convex(0.5, smoothness=2.0, gap=3)
     shift = 2 / (0.5 * float(rule.rate((), None, 1.0)[0])) - 1
     world = {"clients": 3, "gap": 3, "smoothness": 2.0, "curvature": 0.5, "distance": 1.0}
     world |= {"noise": 1.0, "spatial": 0.0, "temporal": 0.0}
     theory.fedsea_theorem_2(10, shift=shift + 1e-6, **world)
     with pytest.raises(BadParameter, match="shift must be at least"):
         theory.fedsea_theorem_2(10, shift=0.99 * shift, **world)
-    assert float(rules.fedsea_printed(0.5).rate((), None, 1.0)[0]) == 4.0
+    assert float(theory.fedsea_printed(0.5).rate((), None, 1.0)[0]) == 4.0
 
 
 def test_the_longest_gap_is_at_least_one():
-    assert rules.fedsea_gap(100, 1000) == 1
-    assert rules.fedsea_gap(10**8, 1) == 100
+    assert theory.fedsea_gap(100, 1000) == 1
+    assert theory.fedsea_gap(10**8, 1) == 100
 
 
 def test_ofediq_convex_is_corollary_1_inside_the_condition():
     known = {"clients": 10, "smoothness": 2.0, "distance": 3.0, "variance": 0.5, "rate": 0.5}
-    assert rate(rules.ofediq_convex(10**6, **known)) == pytest.approx(
+    assert rate(theory.ofediq_convex(10**6, **known)) == pytest.approx(
         np.sqrt(0.5 * 9 / (2 * 0.5 * 10**6))
     )
-    assert rate(rules.ofediq_convex(1, **known)) == pytest.approx(0.999 * 0.5 / (2 * 2.0))
+    assert rate(theory.ofediq_convex(1, **known)) == pytest.approx(0.999 * 0.5 / (2 * 2.0))
     more = {"period": 4, "levels": 2, "blocks": 2, "parameters": 32}
-    short = rate(rules.ofediq_convex(4, **known, **more))
+    short = rate(theory.ofediq_convex(4, **known, **more))
     rounding = theory.rounding_variance(32, 2, 2)
     theory.ofediq_theorem_2(4, period=4, step=short, rounding=rounding, **known)
 
 
 def test_dynamic_fedavg_drift_balances():
-    assert rate(rules.dynamic_fedavg_drift(noise=3.0, disagreement=1.0, drift=0.04)) == 0.1
+    assert rate(theory.dynamic_fedavg_drift(noise=3.0, disagreement=1.0, drift=0.04)) == 0.1
     with pytest.raises(BadParameter, match="noise must be above 0, or disagreement"):
-        rules.dynamic_fedavg_drift(noise=0, disagreement=0, drift=1)
+        theory.dynamic_fedavg_drift(noise=0, disagreement=0, drift=1)
 
 
-@pytest.mark.parametrize("name", rules.__all__)
-def test_every_rule_is_a_part_that_can_be_written_down(name):
-    known = listing.CONSTANTS | {"period": 1}
-    rule = getattr(rules, name)
-    given = {key: known[key] for key in inspect.signature(rule).parameters}
-    table = spec.plain(rule(**given))
-    assert table["name"] == name
+def in_a_file(step):
+    """The step of an algorithm in an experiment file."""
     made = experiment.build(
         {
             "problem": {"name": "quadratic"},
             "stream": {"name": "alternating", "clients": 2},
-            "algorithm": {"name": "fedomd", "step": table},
+            "algorithm": {"name": "fedomd", "step": step},
         }
     )
-    again = made.algorithms[0].spec.arguments["step"]
-    assert float(rate(again)) == float(rate(rule(**given)))
+    return made.algorithms[0].step
+
+
+@pytest.mark.parametrize("name", theory.STEPS)
+def test_every_step_can_be_asked_for_in_a_file_and_written_down(name):
+    rule = getattr(theory, name)
+    given = {key: CONSTANTS[key] for key in inspect.signature(rule).parameters}
+    step = rule(**given)
+    assert in_a_file({"name": name, **given}) == step
+    assert in_a_file(spec.plain(step)) == step
+    assert in_a_file(spec.table(step)) == step

@@ -1,6 +1,7 @@
-"""The plain path: every step of every client, exactly as the design writes it down.
+"""The reference path: every step of every client, exactly as the design writes it down.
 
-It runs any algorithm on any network with any sync, and it is what the fast path is tested against.
+It is the specification of what a simulation computes: it runs any algorithm on any network with any sync,
+without a shortcut, and the fast path must give the same numbers.
 """
 
 import functools
@@ -9,21 +10,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mainstem import random
+from mainstem import random, replay
 from mainstem.base import SEVERAL, Faced
 from mainstem.engines.meeting import body, chosen, first_params, learnt_one, said_now
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
 from mainstem.engines.simulate.stage import (
+    Feed,
     Row,
+    Shape,
     Stage,
     arrive,
     everyone,
     face,
-    occasion,
     written,
 )
-from mainstem.parts.network import Network
 
 
 class State(NamedTuple):
@@ -41,35 +42,28 @@ class Detail(NamedTuple):
     clients: Any
 
 
-def begin(stage: Stage, slots: tuple[int, int], key: Any) -> State:
-    """The state before step 1; `slots` are how many messages a link can hold, up and down."""
-    server, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
+def begin(stage: Stage) -> State:
+    """The state before step 1."""
+    server, client_of = stage.algorithm.start(first_params(stage, stage.key), stage.setting)
     clients = jax.vmap(client_of)(everyone(stage))
     said = said_now(stage, server)
     based = stage.algorithm.collect.based
-    return State(server, clients, links.empty(*slots, stage.clients, body(stage), said, based))
+    return State(
+        server, clients, links.empty(*stage.slots, stage.clients, body(stage), said, based)
+    )
 
 
-def step(
-    stage: Stage,
-    wires: Network,
-    state: State,
-    key: Any,
-    resident: Any,
-    pieces: Any,
-    t: Any,
-    sync: Any,
-) -> tuple[State, Row, Detail]:
+def step(stage: Stage, state: State, pieces: Any, t: Any, sync: Any) -> tuple[State, Row, Detail]:
     """Step t: decide, learn, and if `sync` exchange."""
     algorithm, ks = stage.algorithm, everyone(stage)
     models = jax.vmap(algorithm.model)(state.clients)
-    samples = arrive(stage, key, resident, pieces, t, ks)
-    faced = face(stage, models, samples, key, t, ks, shared=False)
-    row = written(stage, models, faced, key, t, resident, pieces)
-    state = state._replace(clients=learnt(stage, state.clients, faced, key, t, ks))
+    samples = arrive(stage, pieces, t, ks)
+    faced = face(stage, models, samples, t, ks, shared=False)
+    row = written(stage, models, faced, t, pieces)
+    state = state._replace(clients=learnt(stage, state.clients, faced, t, ks))
     state, heard, received = jax.lax.cond(
         sync,
-        lambda state: exchange(stage, wires, state, key, t),
+        lambda state: exchange(stage, state, t),
         lambda state: (state, jnp.int32(0), jnp.int32(0)),
         state,
     )
@@ -77,19 +71,19 @@ def step(
     return state, row, Detail(faced.loss, state.clients)
 
 
-def learnt(stage: Stage, clients: Any, faced: Faced, key: Any, t: Any, k: Any) -> Any:
+def learnt(stage: Stage, clients: Any, faced: Faced, t: Any, k: Any) -> Any:
     """The clients after learning from what they have seen."""
-    at = occasion(key, random.LEARN, t, k)
+    at = replay.at_all(stage.key, random.LEARN, t, k)
     over = jax.vmap(functools.partial(learnt_one, stage), in_axes=(0, 0, 0, SEVERAL))
     return over(clients, faced.seen, faced.news, at)
 
 
-def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -> Any:
+def uploaded(stage: Stage, clients: Any, heard: Any, t: Any, k: Any) -> Any:
     """The clients after uploading, the bodies as the server will read them, and their weights."""
     algorithm = stage.algorithm
-    at = occasion(key, random.UPLOAD, t, k)
+    at = replay.at_all(stage.key, random.UPLOAD, t, k)
     clients, bodies, weights = jax.vmap(algorithm.upload, in_axes=(0, SEVERAL))(clients, at)
-    keys = occasion(key, random.CODEC, t, k).key
+    keys = replay.at_all(stage.key, random.CODEC, t, k).key
     size = bodies.shape[-1]
     coded = jax.vmap(
         lambda body, key: algorithm.codec.decode(algorithm.codec.encode(body, key), size)
@@ -97,13 +91,11 @@ def uploaded(stage: Stage, clients: Any, heard: Any, key: Any, t: Any, k: Any) -
     return clients, coded(bodies, keys), jnp.where(heard, weights, 0).astype(bodies.dtype)
 
 
-def exchange(
-    stage: Stage, wires: Network, state: State, key: Any, t: Any
-) -> tuple[State, Any, Any]:
+def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
     """One sync: (state, how many were heard, how many got a broadcast)."""
-    algorithm, ks = stage.algorithm, everyone(stage)
-    heard = algorithm.participation.heard(key, t, stage.clients)
-    clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
+    algorithm, ks, wires = stage.algorithm, everyone(stage), stage.wires
+    heard = algorithm.participation.heard(stage.key, t, stage.clients)
+    clients, bodies, weights = uploaded(stage, state.clients, heard, t, ks)
     spoke = jnp.sum(weights > 0, dtype=jnp.int32)
     line = links.post(state.links, bodies, weights, t)
     line, got = links.arrived(line, wires, t, algorithm.sync.period)
@@ -118,21 +110,19 @@ def exchange(
     return State(server, clients, line), spoke, jnp.sum(delivery.fresh, dtype=jnp.int32)
 
 
-def advance(
-    stage: Stage,
-    wires: Network,
-    state: State,
-    key: Any,
-    resident: Any,
-    pieces: Any,
-    first: Any,
-    sync: Any,
-) -> tuple[State, Row]:
-    """The steps from `first` on, as many as `sync` has entries."""
+def advance(stage: Stage, state: State, feed: Feed, shape: Shape) -> tuple[State, Row]:
+    """The steps of a stretch; `feed.flags` has an entry for each."""
 
     def one(state: State, given: Any) -> tuple[State, Row]:
         offset, flag, piece = given
-        state, row, _ = step(stage, wires, state, key, resident, piece, first + offset, flag)
+        state, row, _ = step(stage, state, piece, feed.first + offset, flag)
         return state, row
 
-    return jax.lax.scan(one, state, (jnp.arange(len(sync), dtype=jnp.int32), sync, pieces))
+    offsets = jnp.arange(shape.length, dtype=jnp.int32)
+    return jax.lax.scan(one, state, (offsets, feed.flags, feed.pieces))
+
+
+def models(stage: Stage, state: State) -> tuple[Any, Any]:
+    """The server's model and each client's; of a personal problem the server knows no own part."""
+    each = jax.vmap(stage.algorithm.model)(state.clients)
+    return said_now(stage, state.server), jax.vmap(stage.problem.join)(each)

@@ -9,32 +9,23 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mainstem import random
+from mainstem import random, replay
 from mainstem.base import SEVERAL, Arrivals, Collected, Faced, Pair
 from mainstem.engines.meeting import first_params, learnt_one, said_now
-from mainstem.engines.simulate.plain import learnt, uploaded
+from mainstem.engines.simulate.reference import learnt, uploaded
 from mainstem.engines.simulate.stage import (
+    Feed,
     Row,
+    Shape,
     Stage,
     arrive,
     blockwise,
     everyone,
     face,
-    occasion,
     written,
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
-
-
-class Shape(NamedTuple):
-    """The part of a stretch that is compiled in."""
-
-    rounds: int
-    length: int  # steps in each round
-    sync: bool  # whether each ends with an exchange
-    cohort: int | None = None  # room for those who are heard; None: everybody learns
-    batched: bool = True  # rows of many rounds in one pass, from models kept meanwhile
 
 
 class Local(NamedTuple):
@@ -59,9 +50,9 @@ def shares(stage: Stage) -> bool:
     return traits.decides_with_broadcast and traits.forgets_unheard
 
 
-def begin(stage: Stage, key: Any) -> Local | Shared:
+def begin(stage: Stage) -> Local | Shared:
     """The state before step 1."""
-    server, client_of = stage.algorithm.start(first_params(stage, key), stage.setting)
+    server, client_of = stage.algorithm.start(first_params(stage, stage.key), stage.setting)
     if shares(stage):
         return Shared(server, stage.algorithm.model(client_of(0)))
     ks = everyone(stage)
@@ -88,22 +79,29 @@ def clients_of(stage: Stage, state: Local) -> Any:
     return jax.vmap(one)(everyone(stage), state.clients)
 
 
-def advance(
-    stage: Stage, state: Any, key: Any, resident: Any, pieces: Any, first: Any, shape: Shape
-) -> tuple[Any, Row]:
-    """`shape.rounds` rounds from step `first` on; `pieces` are [steps, clients, ...]."""
-    split = jax.tree.map(lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), pieces)
-    starts = first + shape.length * jnp.arange(shape.rounds, dtype=jnp.int32)
+def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Row]:
+    """`shape.rounds` rounds from step `feed.first` on."""
+    if not shares(stage) and shape.batched:
+        return _local_stretch(stage, state, feed.pieces, feed.first, shape)
+    rounds, length = shape.rounds, shape.length
+    split = jax.tree.map(lambda x: x.reshape(rounds, length, *x.shape[1:]), feed.pieces)
+    starts = feed.first + length * jnp.arange(rounds, dtype=jnp.int32)
     whole = _shared_round if shares(stage) else _local_round
 
     def body(state: Any, given: Any) -> tuple[Any, Row]:
         start, piece = given
-        return whole(stage, state, key, resident, piece, start, shape)
+        return whole(stage, state, piece, start, shape)
 
-    if not shares(stage) and shape.batched:
-        return _local_stretch(stage, state, key, resident, pieces, first, shape)
     state, rows = jax.lax.scan(body, state, (starts, split))
     return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+
+
+def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
+    """The server's model, and each client's unless that is the same."""
+    if isinstance(state, Shared):
+        return state.broadcast, None
+    each = jax.vmap(stage.algorithm.model)(clients_of(stage, state))
+    return said_now(stage, state.server), jax.vmap(stage.problem.join)(each)
 
 
 # --- clients that are functions of the broadcast -------------------------------------------------
@@ -120,28 +118,28 @@ def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
 
 
 def _shared_round(
-    stage: Stage, state: Shared, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
+    stage: Stage, state: Shared, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Shared, Row]:
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     if not shape.sync:
-        rows = _forward(stage, state.broadcast, key, resident, pieces, steps, shape.length)
+        rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
         return state, _counted(rows, shape.length, 0, 0)
     algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
-    heard = algorithm.participation.heard(key, t, stage.clients)
+    heard = algorithm.participation.heard(stage.key, t, stage.clients)
     if shape.cohort is None and _fuses(stage, shape):
         ks = everyone(stage)
-        collected, faced = _gradients(stage, broadcast, key, resident, pieces, t, ks, heard)
+        collected, faced = _gradients(stage, broadcast, pieces, t, ks, heard)
         model = stage.algorithm.model(_fresh(stage, broadcast, 0))
         head = jax.tree.map(lambda x: x[0], pieces)
-        row = written(stage, model[None], faced, key, t, resident, head)
+        row = written(stage, model[None], faced, t, head)
         rows = jax.tree.map(lambda x: x[None], row)
     else:
-        rows = _forward(stage, broadcast, key, resident, pieces, steps, shape.length)
+        rows = _forward(stage, broadcast, pieces, steps, shape.length)
         ks, heard, pieces = _cohort(stage, heard, pieces, shape.cohort)
         if _fuses(stage, shape):
-            collected, _ = _gradients(stage, broadcast, key, resident, pieces, t, ks, heard)
+            collected, _ = _gradients(stage, broadcast, pieces, t, ks, heard)
         else:
-            collected = _messages(stage, broadcast, key, resident, pieces, steps, ks, heard)
+            collected = _messages(stage, broadcast, pieces, steps, ks, heard)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     return Shared(server, broadcast), _counted(rows, shape.length, collected.count, stage.clients)
 
@@ -155,20 +153,18 @@ def _cohort(stage: Stage, heard: Any, pieces: Any, room: int | None) -> tuple[An
     return ks, found < stage.clients, jax.tree.map(lambda x: x[:, ks], pieces)
 
 
-def _forward(
-    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, steps: Any, length: int
-) -> Row:
+def _forward(stage: Stage, broadcast: Any, pieces: Any, steps: Any, length: int) -> Row:
     """The rows of a round: every client decides with the same model."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
     ks = everyone(stage)
 
     def one(t: Any, piece: Any) -> Row:
         def some(piece: Any, k: Any) -> Any:
-            samples = arrive(stage, key, resident, piece, t, k)
-            return face(stage, model, samples, key, t, k, shared=True)
+            samples = arrive(stage, piece, t, k)
+            return face(stage, model, samples, t, k, shared=True)
 
         faced = blockwise(stage, some, piece, ks)
-        return written(stage, model[None], faced, key, t, resident, piece)
+        return written(stage, model[None], faced, t, piece)
 
     together = max(
         n for n in range(1, length + 1) if (length % n == 0 and n * len(ks) <= BATCH) or n == 1
@@ -186,18 +182,18 @@ def _fuses(stage: Stage, shape: Shape) -> bool:
 
 
 def _gradients(
-    stage: Stage, broadcast: Any, key: Any, resident: Any, pieces: Any, t: Any, k: Any, heard: Any
+    stage: Stage, broadcast: Any, pieces: Any, t: Any, k: Any, heard: Any
 ) -> tuple[Any, Faced]:
     """What the server collects, as one batched gradient, and what these clients faced."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
     def some(piece: Any, k: Any, heard: Any) -> Any:
         clients = jax.vmap(lambda each: _fresh(stage, broadcast, each))(k)
-        _, _, weights = uploaded(stage, clients, heard, key, t, k)
-        samples = arrive(stage, key, resident, piece, t, k)
+        _, _, weights = uploaded(stage, clients, heard, t, k)
+        samples = arrive(stage, piece, t, k)
 
         def weighted(params: Any) -> Any:
-            faced = face(stage, params, samples, key, t, k, shared=True)
+            faced = face(stage, params, samples, t, k, shared=True)
             return weights @ jnp.where(weights > 0, faced.loss, 0), faced
 
         total, faced = jax.grad(weighted, has_aux=True)(model)
@@ -212,8 +208,6 @@ def _gradients(
 def _messages(
     stage: Stage,
     broadcast: Any,
-    key: Any,
-    resident: Any,
     pieces: Any,
     steps: Any,
     k: Any,
@@ -224,19 +218,19 @@ def _messages(
 
     def some(pieces: Any, k: Any, heard: Any) -> Any:
         def faced(t: Any, piece: Any) -> Faced:
-            samples = arrive(stage, key, resident, piece, t, k)
-            return face(stage, model, samples, key, t, k, shared=True)
+            samples = arrive(stage, piece, t, k)
+            return face(stage, model, samples, t, k, shared=True)
 
         def one(clients: Any, given: Any) -> tuple[Any, None]:
             t, piece = given
-            return learnt(stage, clients, faced(t, piece), key, t, k), None
+            return learnt(stage, clients, faced(t, piece), t, k), None
 
         pieces = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)  # steps first
         head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
-        clients = _first_learnt(stage, broadcast, faced(steps[0], head), key, steps[0], k)
+        clients = _first_learnt(stage, broadcast, faced(steps[0], head), steps[0], k)
         if len(steps) > 1:
             clients, _ = jax.lax.scan(one, clients, (steps[1:], rest))
-        return uploaded(stage, clients, heard, key, steps[-1], k)[1:]
+        return uploaded(stage, clients, heard, steps[-1], k)[1:]
 
     by_client = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)
     bodies, weights = blockwise(stage, some, by_client, k, heard)
@@ -245,9 +239,9 @@ def _messages(
     return stage.algorithm.collect.gather(got, stage.clients)
 
 
-def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, key: Any, t: Any, k: Any) -> Any:
+def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, t: Any, k: Any) -> Any:
     """The clients after the first step of a round, taken from one model: its products are shared."""
-    at = occasion(key, random.LEARN, t, k)
+    at = replay.at_all(stage.key, random.LEARN, t, k)
 
     def one(k: Any, seen: Any, news: Any, at: Any) -> Any:
         return learnt_one(stage, _fresh(stage, broadcast, k), seen, news, at)
@@ -259,33 +253,33 @@ def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, key: Any, t: Any, 
 
 
 def _local_round(
-    stage: Stage, state: Local, key: Any, resident: Any, pieces: Any, start: Any, shape: Shape
+    stage: Stage, state: Local, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Local, Row]:
     """A round whose rows are written as it goes: for models too large to be kept for later."""
     ks = everyone(stage)
 
     def one(clients: Any, given: Any) -> tuple[Any, Row]:
         t, piece = given
-        samples = arrive(stage, key, resident, piece, t, ks)
+        samples = arrive(stage, piece, t, ks)
         models = jax.vmap(stage.algorithm.model)(clients)
-        faced = face(stage, models, samples, key, t, ks, shared=False)
-        row = written(stage, models, faced, key, t, resident, piece)
-        return learnt(stage, clients, faced, key, t, ks), row
+        faced = face(stage, models, samples, t, ks, shared=False)
+        row = written(stage, models, faced, t, piece)
+        return learnt(stage, clients, faced, t, ks), row
 
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     clients, rows = _scan(one, clients_of(stage, state), (steps, pieces), shape.length)
-    state, spoke, got = _exchanged(stage, state._replace(clients=clients), key, steps[-1], shape)
+    state, spoke, got = _exchanged(stage, state._replace(clients=clients), steps[-1], shape)
     return state, _counted(rows, shape.length, spoke, got)
 
 
 def _local_stretch(
-    stage: Stage, state: Local, key: Any, resident: Any, pieces: Any, first: Any, shape: Shape
+    stage: Stage, state: Local, pieces: Any, first: Any, shape: Shape
 ) -> tuple[Local, Row]:
     """Many rounds: all samples first, then only the learning in turn, then all rows at once."""
     ks = everyone(stage)
     count = shape.rounds * shape.length
     steps = first + jnp.arange(count, dtype=jnp.int32)
-    samples = jax.vmap(lambda t, piece: arrive(stage, key, resident, piece, t, ks))(steps, pieces)
+    samples = jax.vmap(lambda t, piece: arrive(stage, piece, t, ks))(steps, pieces)
     split = jax.tree.map(
         lambda x: x.reshape(shape.rounds, shape.length, *x.shape[1:]), (steps, samples)
     )
@@ -293,37 +287,33 @@ def _local_stretch(
     def one(clients: Any, given: Any) -> tuple[Any, Any]:
         t, sample = given
         models = jax.vmap(stage.algorithm.model)(clients)
-        faced = face(stage, models, sample, key, t, ks, shared=False)
-        return learnt(stage, clients, faced, key, t, ks), models
+        faced = face(stage, models, sample, t, ks, shared=False)
+        return learnt(stage, clients, faced, t, ks), models
 
     def whole(state: Local, given: Any) -> tuple[Local, Any]:
         steps, _ = given
         clients, models = _scan(one, clients_of(stage, state), given, shape.length)
-        state, spoke, got = _exchanged(
-            stage, state._replace(clients=clients), key, steps[-1], shape
-        )
+        state, spoke, got = _exchanged(stage, state._replace(clients=clients), steps[-1], shape)
         return state, (models, spoke, got)
 
     state, (models, spoke, got) = jax.lax.scan(whole, state, split)
 
     def after(t: Any, sample: Any, models: Any, piece: Any) -> Row:
-        faced = face(stage, models, sample, key, t, ks, shared=False)
-        return written(stage, models, faced, key, t, resident, piece)
+        faced = face(stage, models, sample, t, ks, shared=False)
+        return written(stage, models, faced, t, piece)
 
     models = jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), models)
     rows = jax.vmap(after)(steps, samples, models, pieces)
     return state, _counted(rows, shape.length, spoke, got)
 
 
-def _exchanged(
-    stage: Stage, state: Local, key: Any, t: Any, shape: Shape
-) -> tuple[Local, Any, Any]:
+def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local, Any, Any]:
     """The sync at the end of a round, over links that take no time."""
     if not shape.sync:
         return state._replace(clients=carried(stage, state.clients)), jnp.int32(0), jnp.int32(0)
     algorithm, ks = stage.algorithm, everyone(stage)
-    heard = algorithm.participation.heard(key, t, stage.clients)
-    clients, bodies, weights = uploaded(stage, state.clients, heard, key, t, ks)
+    heard = algorithm.participation.heard(stage.key, t, stage.clients)
+    clients, bodies, weights = uploaded(stage, state.clients, heard, t, ks)
     base = None
     if algorithm.collect.based:
         base = jnp.broadcast_to(state.broadcast, (stage.clients, state.broadcast.size))

@@ -1,0 +1,157 @@
+"""Gradients travel up: the general form of FedOGD, OFedAvg and OFedIQ (Kwon, Park and Hong 2023)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypedDict
+
+import jax.numpy as jnp
+
+from mainstem import check
+from mainstem.base import (
+    GRADIENTS,
+    Algorithm,
+    At,
+    Codec,
+    Collect,
+    Collected,
+    Domain,
+    Gradient,
+    Optimizer,
+    Params,
+    Participation,
+    Setting,
+    Step,
+    Sync,
+    Traits,
+)
+from mainstem.parts import every, everyone, everything, plain, total
+from mainstem.parts.optimizer import as_optimizer
+from mainstem.parts.step import step_size
+from mainstem.value import leaf, part, value
+
+
+class Client(NamedTuple):
+    """What a client needs for its next step."""
+
+    received: Params  # w, the last broadcast: what the client decides with
+    local: Params  # theta_k, moved by every sample since then
+    unsent: Params  # sum of the gradients since the previous sync step
+
+
+class Server(NamedTuple):
+    """What the server needs for its next step."""
+
+    params: Params  # w
+    moments: Any  # the state of its optimizer
+
+
+class ServerParts(TypedDict, total=False):
+    """The parts of the server of `SendGradients`, as keywords."""
+
+    collect: Collect
+    server: Any  # an `Optimizer`, or an optax transformation
+
+
+class MessageParts(ServerParts, total=False):
+    """Those, and the parts of its messages."""
+
+    sync: Sync
+    codec: Codec
+
+
+class GradientParts(MessageParts, total=False):
+    """All parts of `SendGradients`."""
+
+    participation: Participation
+
+
+@value
+class SendGradients(Algorithm):
+    r"""Each client follows its stream from the last broadcast, and at a sync sends where it led.
+
+    Between syncs client k moves a local model that starts at the broadcast w (eqs. (6), (7)),
+
+    .. math:: \theta_k \leftarrow \theta_k - \eta \nabla \ell(\theta_k; z_{k,t}),
+
+    and those heard send the sum :math:`g_k` of these gradients, weighted by one over the chance
+    :math:`p_k` to be heard (eq. (8)). The server moves by their mean (eq. (9)),
+
+    .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{heard}} Q(g_k) / p_k,
+
+    or, with a `server` optimizer, by what optax makes of :math:`\frac{\eta}{K} \sum Q(g_k) / p_k` in
+    the place of a gradient (Reddi et al. 2021, Algorithm 2). Decisions are always made with the last
+    broadcast. Dividing by :math:`p_k` after the codec Q is the same as before it where
+    Q(c x) = c Q(x). No theorem here covers a `server` optimizer.
+
+    >>> import mainstem as ms, optax
+    >>> ms.algorithms.SendGradients(step=0.1, sync=ms.parts.every(5), codec=ms.parts.top_k(10))
+    fedogd(step=0.1, sync=every(period=5), codec=top_k(count=10))
+    >>> fedadam = ms.fedogd(step=1.0, server=optax.adam(0.01))
+    """
+
+    step: Step = step_size()
+    sync: Sync = part(Sync, "every(5)", default=every(1))
+    participation: Participation = part(Participation, "exactly(5)", default=everyone())
+    codec: Codec = part(Codec, "plain()", default=plain())
+    collect: Collect = part(Collect, "median()", default=total())
+    server: Optimizer | None = leaf(default=None, checked=as_optimizer)
+
+    def admit(self) -> None:
+        if not self.step.schedule:
+            wanted = "depend on t alone (the server takes it too)"
+            raise check.refuse(type(self).__name__, "step", wanted, self.step)
+        if self.collect.based:
+            wanted = "give a sum: total(), median(), trimmed_mean(0.1) or clipped(1)"
+            raise check.refuse(type(self).__name__, "collect", wanted, self.collect)
+
+    @property
+    def sends(self) -> str | None:  # type: ignore[override]
+        """What advice and `step="auto"` know of it: nothing where an optimizer stands in between."""
+        return GRADIENTS if self.server is None else None
+
+    @property
+    def family(self) -> str | None:  # type: ignore[override]
+        """Kwon et al.'s theorems, which know no server optimizer."""
+        return "ofediq" if self.server is None else None
+
+    @property
+    def domain(self) -> Domain:
+        return everything()
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            decides_with_broadcast=True,
+            forgets_unheard=True,
+            sends_gradient_at_broadcast=self.sync.period == 1,
+        )
+
+    def start(self, params: Params, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
+        first = Client(params, params, jnp.zeros_like(params))
+        return Server(params, self.server and self.server.init(params)), lambda k: first
+
+    def model(self, client: Client) -> Params:
+        return client.received
+
+    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+        slope = gradient(client.local, seen)
+        eta, _ = self.step.rate((), slope, at.t)
+        return Client(client.received, client.local - eta * slope, client.unsent + slope)
+
+    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+        rest = client._replace(unsent=jnp.zeros_like(client.unsent))
+        return rest, client.unsent, self.participation.weight(at.k)
+
+    def merge(
+        self, server: Server, got: Collected, gradient: Gradient, t: Any
+    ) -> tuple[Server, Params]:
+        eta, _ = self.step.rate((), server.params, t)
+        move = eta / self.participation.scale(got.clients) * got.sum
+        if self.server is None:
+            params = server.params - move
+            return Server(params, None), params
+        change, moments = self.server.update(move, server.moments, server.params)
+        server = got.unless_empty(Server(server.params + change, moments), server)
+        return server, server.params
+
+    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+        return Client(received=params, local=params, unsent=client.unsent)

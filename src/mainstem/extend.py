@@ -1,0 +1,130 @@
+"""One import for authors: ``from mainstem import extend as mx`` has all that a new value is made from.
+
+>>> from mainstem import extend as mx
+>>> @mx.value
+... class ridge_ball(mx.Domain):
+...     radius: float = mx.positive()
+...     def project(self, params):
+...         return params / mx.jnp.maximum(1, mx.jnp.linalg.norm(params) / self.radius)
+>>> ridge_ball(2)
+ridge_ball(radius=2.0)
+"""
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import check, parts, random
+from mainstem.base import (
+    GRADIENTS,
+    MODELS,
+    SUMS,
+    Algorithm,
+    Arrivals,
+    At,
+    Batch,
+    Codec,
+    Collect,
+    Collected,
+    Domain,
+    Drawn,
+    Exam,
+    Form,
+    Gradient,
+    Linear,
+    Mirror,
+    Optimizer,
+    Pair,
+    Params,
+    Participation,
+    Parts,
+    PartsButSync,
+    Problem,
+    Residual,
+    Sample,
+    Sampler,
+    Setting,
+    Step,
+    Stream,
+    Sync,
+    Traits,
+    constant,
+    of_client,
+)
+from mainstem.parts.optimizer import as_optimizer
+from mainstem.parts.step import AnyStep, as_step, step_size
+from mainstem.value import (
+    Value,
+    at_least,
+    flag,
+    integer,
+    keep,
+    leaf,
+    number,
+    one_of,
+    part,
+    positive,
+    preset,
+    rates,
+    static,
+    value,
+)
+
+__all__ = [
+    "GRADIENTS",
+    "MODELS",
+    "SUMS",
+    "Algorithm",
+    "AnyStep",
+    "Arrivals",
+    "At",
+    "Batch",
+    "Codec",
+    "Collect",
+    "Collected",
+    "Domain",
+    "Drawn",
+    "Exam",
+    "Form",
+    "Gradient",
+    "Linear",
+    "Mirror",
+    "Optimizer",
+    "Pair",
+    "Params",
+    "Participation",
+    "Parts",
+    "PartsButSync",
+    "Problem",
+    "Residual",
+    "Sample",
+    "Sampler",
+    "Setting",
+    "Step",
+    "Stream",
+    "Sync",
+    "Traits",
+    "Value",
+    "as_optimizer",
+    "as_step",
+    "at_least",
+    "check",
+    "constant",
+    "flag",
+    "integer",
+    "jax",
+    "jnp",
+    "keep",
+    "leaf",
+    "number",
+    "of_client",
+    "one_of",
+    "part",
+    "parts",
+    "positive",
+    "preset",
+    "random",
+    "rates",
+    "static",
+    "step_size",
+    "value",
+]

@@ -1,0 +1,84 @@
+"""Server optimizers: how the server moves by the mean gradient. The rules are optax's."""
+
+import inspect
+from typing import Any
+
+import optax
+
+from mainstem import check
+from mainstem.base import Optimizer, Params
+from mainstem.errors import BadParameter
+from mainstem.value import leaf, static, value
+
+
+def _gives_a_rule(make: Any) -> bool:
+    """Whether a function says of itself that it returns a transformation."""
+    if not inspect.isfunction(make):
+        return False
+    said = inspect.signature(make).return_annotation
+    return isinstance(said, type) and issubclass(said, optax.GradientTransformation)
+
+
+@value
+class Named(Optimizer):
+    """A rule of optax by its name, with its numbers as leaves: one program for every learning rate."""
+
+    rule: str = static()
+    numbers: dict[str, float] = leaf()
+    options: tuple[tuple[str, Any], ...] = static(default=())
+
+    def admit(self) -> None:
+        make = getattr(optax, self.rule, None) if isinstance(self.rule, str) else None
+        if not _gives_a_rule(make):  # nothing else is ever called by its name
+            wanted = 'name a rule of optax, such as "adam"'
+            raise check.refuse("optimizer", "rule", wanted, self.rule)
+        try:
+            self._made()
+        except (TypeError, ValueError) as error:
+            raise BadParameter(f"optimizer: {self.rule} refuses its arguments: {error}") from None
+
+    def _made(self) -> optax.GradientTransformation:
+        return getattr(optax, self.rule)(**self.numbers, **dict(self.options))
+
+    def call(self) -> tuple[str, dict[str, Any]]:
+        return "optimizer", {"rule": self.rule, **self.numbers, **dict(self.options)}
+
+    def init(self, params: Params) -> Any:
+        return self._made().init(params)
+
+    def update(self, gradient: Params, state: Any, params: Params) -> tuple[Params, Any]:
+        return self._made().update(gradient, state, params)
+
+
+@value
+class Transformation(Optimizer):
+    """An optax transformation that was made elsewhere: equal to itself alone, and not written to files."""
+
+    of: Any = static()
+
+    def init(self, params: Params) -> Any:
+        return self.of.init(params)
+
+    def update(self, gradient: Params, state: Any, params: Params) -> tuple[Params, Any]:
+        return self.of.update(gradient, state, params)
+
+
+def optimizer(rule: str, **arguments: Any) -> Optimizer:
+    """The rule of this name in optax: ``optimizer("adam", learning_rate=0.01, b1=0.9)``.
+
+    >>> optimizer("yogi", learning_rate=0.1) == optimizer("yogi", learning_rate=0.1)
+    True
+    """
+    numbers = {key: given for key, given in arguments.items() if isinstance(given, float)}
+    options = {key: given for key, given in arguments.items() if key not in numbers}
+    return Named(rule, numbers, tuple(sorted(options.items())))
+
+
+def as_optimizer(owner: str, name: str, given: Any) -> Optimizer:
+    """`given` itself, or an optax transformation as a part."""
+    if isinstance(given, Optimizer):
+        return given
+    if isinstance(given, optax.GradientTransformation):
+        return Transformation(given)
+    wanted = 'be an optax transformation or optimizer("adam", learning_rate=0.01)'
+    raise check.refuse(owner, name, wanted, given)

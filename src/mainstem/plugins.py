@@ -1,0 +1,54 @@
+"""Names from installed packages: Python entry points of the groups mainstem.algorithms, .problems, ....
+
+A package that declares, in its pyproject.toml,
+
+    [project.entry-points."mainstem.algorithms"]
+    my_algorithm = "my_package:my_algorithm"
+
+can use ``name = "my_algorithm"`` in experiment files, and in the document of a federated run wherever the
+package is installed. Nothing else that a file or a document says is ever imported.
+"""
+
+import functools
+from collections.abc import Callable
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+from mainstem.errors import BadSpec
+
+Factory = Callable[..., Any]
+DEALS = ("by_key", "by_label", "evenly", "in_time")
+
+
+def factories(module: ModuleType) -> dict[str, Factory]:
+    """Everything by name that may stand in a file where one of this module's values is wanted."""
+    built_in = {name: getattr(module, name) for name in module.__all__ if name not in DEALS}
+    return {**{name: _Late(name, entry) for name, entry in _entries(module).items()}, **built_in}
+
+
+def _entries(module: ModuleType) -> dict[str, metadata.EntryPoint]:
+    found = metadata.entry_points(group=module.__name__)
+    return {entry.name: entry for entry in found}
+
+
+class _Late:
+    """A plugin's factory, imported when it is first called or looked at."""
+
+    def __init__(self, name: str, entry: metadata.EntryPoint):
+        self.__name__ = name
+        self._entry = entry
+
+    @functools.cached_property
+    def __wrapped__(self) -> Factory:
+        try:
+            found: Factory = self._entry.load()
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise BadSpec(
+                f"{self.__name__}: the plugin {self._entry.value} cannot be loaded: {reason}"
+            ) from None
+        return found
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self.__wrapped__(**arguments)

@@ -1,0 +1,101 @@
+"""The size of a run, and what one message of it costs; and whether a folder's content agrees with it."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem.errors import BrokenRun
+from mainstem.run import trace as traces
+
+DTYPES = ("float32", "float64")
+
+
+class Summary(NamedTuple):
+    """The size of a run, and what one message of it costs."""
+
+    steps: int
+    seeds: list[int]
+    clients: int
+    size: int  # parameters
+    dtype: str
+    shared: bool  # whether all clients decide with one model
+    uplink_bits: float
+    uplink_bytes: int
+    downlink_bits: float
+    downlink_bytes: int
+
+
+def _whole(least: int) -> Any:
+    return lambda it: isinstance(it, int) and not isinstance(it, bool) and it >= least
+
+
+def _amount(it: Any) -> bool:
+    return isinstance(it, int | float) and not isinstance(it, bool) and 0 <= it < math.inf
+
+
+_FIELDS = {
+    "steps": ("a whole number of at least 1", _whole(1)),
+    "seeds": (
+        "a list of seeds",
+        lambda it: isinstance(it, list) and it and all(map(_whole(0), it)),
+    ),
+    "clients": ("a whole number of at least 1", _whole(1)),
+    "size": ("a whole number of at least 0", _whole(0)),
+    "dtype": (" or ".join(DTYPES), lambda it: it in DTYPES),
+    "shared": ("true or false", lambda it: isinstance(it, bool)),
+    "uplink_bits": ("a number of at least 0", _amount),
+    "uplink_bytes": ("a whole number of at least 0", _whole(0)),
+    "downlink_bits": ("a number of at least 0", _amount),
+    "downlink_bytes": ("a whole number of at least 0", _whole(0)),
+}
+
+
+def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
+    """The summary in a folder's run.json; refused if a field is missing or makes no sense."""
+    for name, (wanted, fine) in _FIELDS.items():
+        if name not in content:
+            raise BrokenRun(f"{path}: run.json lacks {name}")
+        if not fine(content[name]):
+            raise BrokenRun(f"{path}: run.json: {name} must be {wanted}, not {content[name]!r:.60}")
+    return Summary(**{name: content[name] for name in Summary._fields})
+
+
+def check_spec(path: Path, spec: Mapping[str, Any]) -> None:
+    """Refuses a spec that is none."""
+    for name in ("problem", "stream", "simulate"):
+        if not isinstance(spec.get(name), Mapping):
+            raise BrokenRun(f"{path}: spec.toml lacks the table [{name}]")
+    listed = spec.get("algorithm")
+    named = isinstance(listed, list) and listed and isinstance(listed[0], Mapping)
+    if not named or not isinstance(listed[0].get("name"), str):  # type: ignore[index]
+        raise BrokenRun(f"{path}: spec.toml lacks an [[algorithm]] with a name")
+
+
+def check_model(path: Path, model: Mapping[str, np.ndarray], of: Summary) -> None:
+    """Refuses models of another size or kind."""
+    if "server" not in model:
+        raise BrokenRun(f"{path}: model.npz lacks the server's model")
+    seeds = (len(of.seeds),) if len(of.seeds) > 1 else ()
+    before = {"server": seeds, "average": seeds, "clients": (*seeds, of.clients)}
+    for name, array in model.items():
+        if name not in before:
+            raise BrokenRun(f"{path}: model.npz holds {name}, which no run has")
+        fits = array.shape[:-1] == before[name] and array.shape[-1:] <= (of.size,)
+        if array.ndim == 0 or not fits or array.dtype.kind != "f":
+            found = f"{array.dtype} of shape {array.shape}"
+            raise BrokenRun(f"{path}: model.npz: {name} is {found}, not as run.json says")
+
+
+def check_trace(path: Path, trace: traces.File, of: Summary) -> None:
+    """Refuses a trace of another length or of other things than numbers."""
+    if trace.rows != of.steps * len(of.seeds) or trace.seeds != len(of.seeds):
+        found = f"{trace.rows} rows of {trace.seeds} seeds"
+        raise BrokenRun(f"{path}: trace.parquet has {found}, not as run.json says")
+    if "loss" not in trace:
+        raise BrokenRun(f"{path}: trace.parquet has no column loss")
+    for name, numeric in trace.numeric.items():
+        if not numeric:
+            raise BrokenRun(f"{path}: trace.parquet: the column {name} holds no numbers")

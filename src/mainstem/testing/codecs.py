@@ -1,0 +1,59 @@
+"""What every codec owes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random
+from mainstem.base import Codec
+from mainstem.testing.values import check_value
+
+DRAWS = 400
+
+
+def check_codec(codec: Codec, size: int = 40) -> None:
+    """Bytes as stated, the code back from them, and errors within what it declares.
+
+    >>> from mainstem import parts
+    >>> check_codec(parts.quantiser(levels=3, blocks=4))
+    """
+    check_value(codec)
+    codec.check(size)
+    for dtype, word in (("float32", 32), ("float64", 64)):
+        with jax.enable_x64(word == 64):
+            _travels(codec, size, dtype, word)
+    with jax.enable_x64(True):
+        _errs_as_declared(codec, size)
+
+
+def _travels(codec: Codec, size: int, dtype: str, word: int) -> None:
+    vector = np.random.default_rng(3).normal(size=size).astype(dtype)
+    code = codec.encode(jnp.asarray(vector), random.fold(random.root(0), 1))
+    data = codec.pack(jax.device_get(code))
+    assert len(data) == codec.nbytes(size, word), f"{codec} packs {len(data)} bytes"
+    assert codec.bits(size, word) <= 8 * len(data) + 1e-9, f"{codec} counts more bits than it sends"
+    again = codec.unpack(data, size, np.dtype(dtype))
+    for one, other in zip(jax.tree.leaves(code), jax.tree.leaves(again), strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other)), f"{codec} does not come back"
+    decoded = np.asarray(codec.decode(code, size))
+    assert decoded.shape == (size,)
+    assert decoded.dtype == np.dtype(dtype)
+    zero = codec.decode(codec.encode(jnp.zeros(size, dtype), random.root(1)), size)
+    assert not np.any(zero), f"{codec} makes something out of nothing"
+    if codec.linear:
+        assert np.array_equal(decoded, vector), f"{codec} is not linear"
+
+
+def _errs_as_declared(codec: Codec, size: int) -> None:
+    vector = jnp.asarray(np.random.default_rng(4).normal(size=size))
+    keys = jax.vmap(lambda n: random.fold(random.root(5), n))(jnp.arange(DRAWS))
+    seen = np.asarray(jax.vmap(lambda key: codec.decode(codec.encode(vector, key), size))(keys))
+    errors = np.sum((seen - vector) ** 2, axis=1)
+    square = float(jnp.sum(vector**2))
+    declared = codec.variance(size)
+    if declared is not None:
+        spread = 4 * errors.std() / np.sqrt(DRAWS)
+        assert errors.mean() <= declared * square + spread + 1e-12, f"{codec} errs by more"
+    if codec.unbiased:
+        off = np.abs(seen.mean(axis=0) - vector)
+        assert np.all(off <= 5 * seen.std(axis=0) / np.sqrt(DRAWS) + 1e-9), f"{codec} is biased"

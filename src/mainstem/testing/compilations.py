@@ -1,0 +1,46 @@
+"""How often XLA compiles, counted by JAX's own monitoring."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax.monitoring
+
+EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+class Count:
+    """How many programs were compiled."""
+
+    def __init__(self) -> None:
+        self.compiled = 0
+
+
+_counting: list[Count] = []
+
+
+def _listen(event: str, duration: float, **_: Any) -> None:
+    if event == EVENT:
+        for count in _counting:
+            count.compiled += 1
+
+
+jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Count]:
+    """Counts what is compiled inside the block.
+
+    >>> import jax.numpy as jnp
+    >>> with counted() as first:
+    ...     _ = jax.jit(lambda x: x + 12345)(jnp.ones(7))
+    >>> first.compiled > 0
+    True
+    """
+    count = Count()
+    _counting.append(count)
+    try:
+        yield count
+    finally:
+        _counting.remove(count)

@@ -1,0 +1,123 @@
+"""Small worlds: a problem and a stream for every domain that an algorithm may live in."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import problems, random, streams
+from mainstem.base import Algorithm, At, Problem, Sample, Sampler, Stream
+from mainstem.streams.split import Changed, Wrapped
+from mainstem.value import integer, leaf, part, value
+
+
+class World(NamedTuple):
+    """What an algorithm is tried on."""
+
+    problem: Problem
+    stream: Stream
+
+
+@functools.cache
+def classified(clients: int) -> World:
+    """Nested parameters: softmax on 300 random rows of 4 features in 3 classes."""
+    draw = np.random.default_rng(7)
+    features = draw.normal(size=(300, 4))
+    labels = np.argmax(features @ draw.normal(size=(4, 3)), axis=1).astype(np.int32)
+    stream = streams.arrays(features, labels, clients)
+    return World(problems.softmax(4, 3, ridge=0.01), stream)
+
+
+def targeted(clients: int, low: float, high: float) -> World:
+    """Quadratics on a box."""
+    problem = problems.quadratic(dimension=3, low=low, high=high)
+    return World(problem, streams.alternating(clients, dimension=3))
+
+
+def _losses(key: Any, t: Any, k: Any) -> Any:
+    return (), random.uniform(key, (4,))
+
+
+def advised(clients: int) -> World:
+    """Experts with random losses."""
+    return World(problems.experts(4), streams.generated(_losses, clients))
+
+
+def shared_and_own(clients: int) -> World:
+    """A shared and an own part, a constant for each, and clients that see nothing now and then."""
+    problem = problems.personal(3, 2, intercept=True, start=([0.1] * 4, [0.2] * 3))
+    return World(problem, streams.sometimes(streams.residuals(clients, 3, 2), rate=0.8))
+
+
+def in_batches(clients: int) -> World:
+    """Batches of 12 to label, around a line that walks."""
+    problem = problems.batched(problems.logistic(2, ridge=2.0, intercept=False))
+    return World(problem, streams.walking(clients, holds=12, drift=0.01))
+
+
+def world_for(algorithm: Algorithm, clients: int) -> World:
+    """A world in the algorithm's domain, with an own part if it has use for one."""
+    if algorithm.personal:
+        return shared_and_own(clients)
+    if algorithm.domain.unit_sum:
+        return advised(clients)
+    if algorithm.domain.bounds is not None:
+        return targeted(clients, *algorithm.domain.bounds)
+    return classified(clients)
+
+
+# --- worlds in which one client is special --------------------------------------------------------
+
+
+@value
+class Moved(Changed):
+    """The samples of another sampler, with other numbers for one client."""
+
+    of: Sampler = leaf()
+    client: int = leaf()
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        def changed(x: Any) -> Any:
+            moved = x + 1.5 if jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating) else x
+            return jnp.where(at.k == self.client, moved, x)
+
+        return jax.tree.map(changed, self.of.sample(piece, at, drawn))
+
+
+@value
+class Blind(Changed):
+    """The samples of another sampler, but none for one client."""
+
+    of: Sampler = leaf()
+    client: int = leaf()
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        usual = self.of.sample(piece, at, drawn)
+        count = 1 if usual.count is None else usual.count
+        return usual._replace(count=jnp.where(at.k == self.client, 0, count).astype(jnp.int32))
+
+
+@value
+class strange(Wrapped):
+    """`stream` with other numbers for one client."""
+
+    stream: Stream = part(Stream, "digits(clients=10)")
+    client: int = integer(least=0)
+
+    @property
+    def device(self) -> Sampler:
+        return Moved(self.stream.device, self.client)
+
+
+@value
+class blind(Wrapped):
+    """`stream` in which one client never sees anything."""
+
+    stream: Stream = part(Stream, "digits(clients=10)")
+    client: int = integer(least=0)
+
+    @property
+    def device(self) -> Sampler:
+        return Blind(self.stream.device, self.client)

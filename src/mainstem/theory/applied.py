@@ -1,0 +1,34 @@
+"""The theorem that speaks of a run: that of the family which its algorithm declares."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from mainstem.errors import MainstemError
+from mainstem.theory import PAPERS
+from mainstem.theory.beside import Beside, prefixes
+
+
+def beside(run: Any, at: Sequence[int] | None = None) -> Beside:
+    """The run's regret at some prefixes and the bound of its algorithm's theorem there."""
+    if run.algorithm is None or run.problem is None or run.stream is None:
+        raise MainstemError("bound: the run's data or code is not on this machine")
+    family = run.algorithm.family
+    if family not in PAPERS:
+        raise MainstemError(
+            f"bound: there is none for {run.name}: its algorithm declares no family of theorems "
+            f"({', '.join(PAPERS)})"
+        )
+    period = run.algorithm.sync.period or 1
+    paper = importlib.import_module(f"mainstem.theory.{family}")
+    found: Beside = paper.of_run(run, prefixes(run.summary.steps, period, at))
+    return found
+
+
+def per_client(found: Beside, clients: int) -> Beside:
+    """In means over clients, where the paper sums over them."""
+    if not found.bound.summed:
+        return found
+    terms = {name: value / clients for name, value in found.bound.terms.items()}
+    bound = found.bound._replace(terms=terms, of="regret, mean over clients")
+    return Beside(found.measured / clients, bound)
