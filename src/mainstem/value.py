@@ -193,6 +193,9 @@ def value(cls: type[V]) -> type[V]:
     made: Any = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     made.__final_value__ = True
     named = dataclasses.fields(made)
+    for field in named:  # a fact that an abstract class derives can be a field here
+        if isinstance(getattr(made, field.name, None), property):
+            setattr(made, field.name, None)
     data = tuple(f.name for f in named if not f.metadata.get("static"))
     fixed = tuple(f.name for f in named if f.metadata.get("static"))
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in data)

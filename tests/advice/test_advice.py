@@ -1,6 +1,7 @@
 """Advice: within the budget, in a sensible order, and with steps that are nearly the best."""
 
 import numpy as np
+import optax
 import pytest
 
 import mainstem as ms
@@ -8,6 +9,9 @@ from examples import advice as example
 from mainstem import parts
 from mainstem.advice.pilot import Pilot, look
 from mainstem.advice.step import Way, best_step, predicted, stable, way_of
+from mainstem.base import Codec, constant
+from mainstem.spec import name_of
+from mainstem.value import value
 
 PILOT = Pilot(
     steps=50,
@@ -35,8 +39,8 @@ def digits():
 def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     problem, _, advice = digits
     plan = ms.plan(budget=0.01, parameters=problem.size)
-    chosen = advice.best.spec.arguments
-    assert advice.best.spec.name == "ofediq"
+    name, chosen = advice.best.call()
+    assert name == "ofediq"
     assert (chosen["levels"], chosen["blocks"]) == (plan.levels, plan.blocks)
     assert chosen["rate"] == pytest.approx(plan.rate)
 
@@ -47,7 +51,7 @@ def test_rows_are_ranked_and_within_the_budget(digits):
     regrets = [row.regret for row in advice.rows]
     assert regrets == sorted(regrets)
     assert all(row.uplink_share <= 0.01 + 1e-9 for row in advice.rows)
-    assert {row.algorithm.spec.name for row in advice.rows} == {
+    assert {name_of(row.algorithm) for row in advice.rows} == {
         "fedomd",
         "independent",
         "ofedavg",
@@ -75,14 +79,14 @@ def test_a_small_model_stays_within_the_budget():
 def test_all_of_the_uplink_is_for_fedogd():
     problem, stream = example.world("digits", clients=50)
     advice = ms.advise(problem, stream, budget=1.0, horizon=200)
-    assert advice.best.spec.name == "fedogd"
+    assert name_of(advice.best) == "fedogd"
 
 
 def test_bounded_domains_get_algorithms_that_project():
     problem = ms.problems.quadratic(3, low=-1, high=1)
     stream = ms.streams.sea_quadratic(20, dimension=3)
     advice = ms.advise(problem, stream, budget=0.2, horizon=200)
-    assert {row.algorithm.spec.name for row in advice.rows} == {"fedomd", "independent"}
+    assert {name_of(row.algorithm) for row in advice.rows} == {"fedomd", "independent"}
     ms.simulate(advice.best, problem, stream, steps=20)
 
 
@@ -90,7 +94,7 @@ def test_bounded_domains_get_algorithms_that_project():
 def test_networks_are_ranked_by_noise_without_a_prediction():
     stream = ms.streams.digits(clients=30)
     advice = ms.advise(ms.problems.mlp(64, 10, hidden=(8,)), stream, budget=0.1, horizon=50)
-    assert advice.best.spec.name == "ofediq"
+    assert name_of(advice.best) == "ofediq"
     assert advice.table()[0]["predicted_regret"] is None
 
 
@@ -125,7 +129,7 @@ def test_own_parts_rank_fedres_and_its_baselines(budget, order):
         ms.streams.residuals(20, shared=4, own=2, noise=0.3),
     )
     advice = ms.advise(problem, stream, budget=budget, horizon=400)
-    assert [row.algorithm.spec.name for row in advice.rows] == order
+    assert [name_of(row.algorithm) for row in advice.rows] == order
     runs = [ms.simulate(row.algorithm, problem, stream, steps=400) for row in advice.rows]
     measured = [float(run.regret()) for run in runs]
     assert measured == sorted(measured)
@@ -175,10 +179,47 @@ def test_delays_shorten_the_step():
         (ms.fedres_sgd(1.0), Way("sums", 40, 0.0, 1)),
         (ms.central(1.0), Way("sums", 40, 0.0, 1)),
         (ms.independent(1.0), Way("alone", 1, 0.0, 1)),
+        (ms.fedomd(1.0, codec=parts.top_k(4)), Way("models", 40, 0.6, 1)),
+        (ms.fedogd(1.0, codec=parts.half()), Way("gradients", 40, 2.0**-22, 1)),
     ],
 )
 def test_the_way_is_read_off_the_parts(algorithm, way):
     assert way_of(algorithm, clients=40, parameters=10, horizon=100) == way
+
+
+@value
+class rounded(Codec):
+    """A codec that does not say by how much it is off."""
+
+    def encode(self, vector, key):
+        return vector.round()
+
+    def decode(self, code, size):
+        return code
+
+    def bits(self, size, word):
+        return float(word * size)
+
+    def nbytes(self, size, word):
+        return word // 8 * size
+
+    def pack(self, code):
+        return np.asarray(code).tobytes()
+
+    def unpack(self, data, size, dtype):
+        return np.frombuffer(data, dtype, size)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        (ms.fedogd(1.0, server=optax.adam(0.1)), "fedogd: .* only of an algorithm that declares"),
+        (ms.fedogd(1.0, codec=rounded()), r"want a codec that declares .*, rounded\(\) does not"),
+    ],
+)
+def test_what_is_not_declared_is_not_guessed(algorithm, message):
+    with pytest.raises(ms.MainstemError, match=message):
+        way_of(algorithm, clients=40, parameters=10, horizon=100)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +238,7 @@ def test_the_way_is_read_off_the_parts(algorithm, way):
             )
         ),
     ],
-    ids=lambda algorithm: algorithm.spec.name,
+    ids=name_of,
 )
 def test_auto_learns_with_every_algorithm(algorithm):
     run = ms.simulate(algorithm, *RIDGE, steps=150)
@@ -209,8 +250,8 @@ def test_auto_learns_with_every_algorithm(algorithm):
     ("factory", "network"),
     [
         pytest.param(ms.fedres_sgd, ms.network(up=2, down=3), marks=pytest.mark.slow),
-        pytest.param(ms.fedres_sgd, None, marks=pytest.mark.slow),
-        pytest.param(ms.central, None, marks=pytest.mark.slow),
+        pytest.param(ms.fedres_sgd, ms.network(), marks=pytest.mark.slow),
+        pytest.param(ms.central, ms.network(), marks=pytest.mark.slow),
     ],
 )
 def test_auto_learns_sums(factory, network):
@@ -224,10 +265,7 @@ def test_auto_learns_sums(factory, network):
 
 def test_auto_with_the_entropy_map_beats_staying():
     better = np.array([0.2, 0.9, 0.9, 0.9])
-    stream = ms.streams.arrays(np.zeros((200, 1)), np.tile(better, (200, 1)), clients=5)
-    raw = stream._replace(
-        sample=lambda resident, row, at: ms.base.Sample((), resident[1][row]), rows=lambda: None
-    )
+    raw = ms.streams.generated(lambda key, t, k: ((), constant(better)), clients=5)
     run = ms.simulate(
         ms.fedomd("auto", mirror=parts.entropy()), ms.problems.experts(4), raw, steps=200
     )
@@ -241,11 +279,11 @@ def test_auto_is_the_same_number_again():
 
 
 def test_auto_is_for_known_algorithms_and_streams():
-    mine = ms.fedogd("auto")
-    mine = mine._replace(spec=type(mine.spec)("mine", mine.spec.arguments))
-    with pytest.raises(ms.MainstemError, match="give yours a number"):
+    mine = ms.fedogd("auto", server=optax.adam(0.1))
+    with pytest.raises(ms.MainstemError, match="give a number: only of an algorithm that declares"):
         ms.simulate(mine, *RIDGE, steps=5)
-    with pytest.raises(ms.MainstemError, match="a step-size rule or \"auto\", got 'fast'"):
+    wanted = "a step-size rule, a schedule or \"auto\", got 'fast'"
+    with pytest.raises(ms.MainstemError, match=wanted):
         ms.fedogd("fast")
     bandit = ms.problems.bandit(ms.problems.personal(3, 3), actions=4, period=5)
     world = ms.streams.linear_bandit(3, 4, 3, 3)

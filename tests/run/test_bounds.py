@@ -1,10 +1,11 @@
 """The theorem beside a run: the right one, with the right constants, in the paper's units."""
 
 import numpy as np
+import optax
 import pytest
 
 import mainstem as ms
-from mainstem import parts, rules, theory
+from mainstem import parts, theory
 
 BOX = parts.euclidean(parts.box(-2, 2))
 QUADRATIC = ms.problems.quadratic(2, low=-2, high=2)
@@ -26,7 +27,7 @@ def test_fedomd_has_theorem_1_for_a_constant_step():
     assert float(found.regret()) <= float(found.bound())
 
 
-@pytest.mark.parametrize("step", [rules.fedomd_strongly_convex(1.0), parts.inverse_time(2.0)])
+@pytest.mark.parametrize("step", [theory.fedomd_strongly_convex(1.0), parts.inverse_time(2.0)])
 def test_fedomd_has_theorem_2_for_a_falling_step(step):
     found = run(ms.fedomd(step, mirror=BOX, sync=parts.every(3)), QUADRATIC, WORLD, seeds=3)
     bound = found.bound([5, 40])
@@ -37,7 +38,7 @@ def test_fedomd_has_theorem_2_for_a_falling_step(step):
 
 @pytest.mark.parametrize(
     ("step", "name"),
-    [(0.02, "Theorem 1"), (rules.fedsea_strongly_convex(1.0, smoothness=1.0, gap=2), "Theorem 2")],
+    [(0.02, "Theorem 1"), (theory.fedsea_strongly_convex(1.0, smoothness=1.0, gap=2), "Theorem 2")],
 )
 def test_fedsea_has_its_theorems_with_exact_constants(step, name):
     found = run(ms.fedsea(step, period=2), FREE, WORLD, seeds=3, measure=["expected"])
@@ -85,6 +86,35 @@ def test_ofediq_family_is_summed_over_clients():
     assert np.all(np.asarray(rounded.plot(bound=True).axes[0].lines[0].get_xdata()) % 4 == 0)
 
 
+def test_who_learns_alone_has_the_longest_gap():
+    found = run(ms.independent(0.1, mirror=BOX), QUADRATIC, WORLD)
+    steep = float(ms.measure.lipschitz(ms.measure.Prefix(QUADRATIC, WORLD, 40)))
+    wanted = theory.fedomd_theorem_1(40, gap=40, lipschitz=steep, divergence=4.0, step=0.1)
+    assert float(found.bound()) == pytest.approx(float(wanted))
+    assert float(found.regret()) <= float(found.bound())
+
+
+@pytest.mark.parametrize(
+    "algorithm", [ms.fedogd(0.01), ms.fedomd(0.1), ms.fedsea(0.1), ms.dynamic_fedavg(0.1)]
+)
+def test_delays_are_in_these_papers_theorems_not(algorithm):
+    with pytest.raises(ms.MainstemError, match="the theorems are for links without delay"):
+        run(algorithm, RIDGE, REGRESSION, steps=8, network=ms.network(up=1)).bound()
+
+
+def test_delays_are_in_the_rate_of_fedres():
+    problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(5, shared=4, own=2)
+    late = run(ms.fedres_sgd(0.02), problem, stream, network=ms.network(up=1, down=2))
+    assert isinstance(late.bound([20, 40]), theory.Rate)
+
+
+@pytest.mark.parametrize("algorithm", [ms.central(0.02), ms.fedres_erm(radius=5)])
+def test_agarwals_rate_is_that_of_fedres_sgd_alone(algorithm):
+    problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(5, shared=4, own=2)
+    with pytest.raises(ms.MainstemError, match="there is none for .* no family of theorems"):
+        run(algorithm, problem, stream, steps=8).bound()
+
+
 def test_a_rate_is_fitted_and_says_so():
     problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(5, shared=4, own=2)
     bound = run(ms.fedres_sgd(0.02), problem, stream, steps=60).bound([20, 40, 60])
@@ -129,7 +159,16 @@ def test_comparisons_of_two_papers_are_in_means_over_clients():
         (ms.fedogd(parts.inverse_sqrt(0.1)), RIDGE, "no theorem has the step"),
         (ms.fedogd(parts.inverse_time(1.0)), RIDGE, "for a constant step"),
         (ms.ofediq(0.01, collect=parts.median()), RIDGE, "for collect=total"),
-        (ms.independent(0.1), RIDGE, "there is none for independent, only for"),
+        (ms.fedogd(0.01, server=optax.adam(0.1)), RIDGE, "there is none for fedogd: its algorithm"),
+        (ms.fedogd(0.01, codec=parts.top_k(2)), RIDGE, "an unbiased codec"),
+        (ms.fedogd(0.01, sync=parts.every(4, offset=1)), RIDGE, "a regular sync"),
+        (ms.fedogd(0.01, sync=parts.after_steps([2, 3])), RIDGE, "a regular sync"),
+        (ms.fedogd(0.01, participation=parts.exactly(2)), RIDGE, "that toss a coin each"),
+        (ms.fedomd(0.1, codec=parts.half()), RIDGE, "for codec=plain"),
+        (ms.fedsea(0.1, codec=parts.half()), RIDGE, "for codec=plain"),
+        (ms.dynamic_fedavg(0.1, codec=parts.half()), RIDGE, "for codec=plain"),
+        (ms.dynamic_fedavg(0.1, sync=parts.every(2)), RIDGE, "an exchange after every step"),
+        (ms.fedomd(0.1, collect=parts.median()), RIDGE, "for collect=total"),
         (ms.fedomd(0.1), RIDGE, "no known Lipschitz constant"),
         (ms.fedomd(0.1, participation=parts.exactly(2)), RIDGE, "full participation"),
         (ms.fedsea(0.1), RIDGE, "grows with the model"),

@@ -7,108 +7,85 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check
-from mainstem.base import (
-    Algorithm,
-    At,
-    Batch,
-    Codec,
-    Collect,
-    Collected,
-    Domain,
-    Gradient,
-    Params,
-    Participation,
-    Parts,
-    Problem,
-    Sample,
-    Setting,
-    Step,
-    Sync,
-    Traits,
-    of_client,
-)
-from mainstem.parts import every, everyone, everything, plain, total
+from mainstem import extend as mx
 from mainstem.parts.minibatch import minibatch
-from mainstem.parts.step import AnyStep, as_step, step_size
-from mainstem.value import flag, leaf, part, preset, static, value
 
 
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
-    received: Params  # w, the last broadcast: what the client decides with
-    local: Params  # w_k, after its epochs
+    received: mx.Params  # w, the last broadcast: what the client decides with
+    local: mx.Params  # w_k, after its epochs
 
 
 def _counts(owner: str, name: str, given: Any) -> Any:
-    numbers = check.counts(owner, name, given)
+    numbers = mx.check.counts(owner, name, given)
     return numbers.astype(np.int32) if numbers.ndim else int(numbers)
 
 
 def _epochs(owner: str, name: str, given: Any) -> Any:
-    numbers = check.counts(owner, name, given)
+    numbers = mx.check.counts(owner, name, given)
     return tuple(numbers.tolist()) if numbers.ndim else int(numbers)
 
 
-@value
-class SendEpochs(Algorithm):
+@mx.value
+class SendEpochs(mx.Algorithm):
     """Models travel up after some epochs on what each client holds; see `dynamic_fedavg`.
 
     >>> SendEpochs(step=0.1, epochs=[1, 2])
     dynamic_fedavg(step=0.1, epochs=[1, 2])
     """
 
-    step: Step = step_size()
-    epochs: Any = static(default=1, checked=_epochs)  # static: how long a loop runs
-    batch: Any = leaf(default=None, checked=_counts)
-    incremental: bool = flag(default=True)
-    normalised: bool = flag(default=True)
-    sync: Sync = part(Sync, "every(5)", default=every(1))
-    participation: Participation = part(Participation, "exactly(5)", default=everyone())
-    codec: Codec = part(Codec, "plain()", default=plain())
-    collect: Collect = part(Collect, "median()", default=total())
+    step: mx.Step = mx.step_size()
+    epochs: Any = mx.static(default=1, checked=_epochs)  # static: how long a loop runs
+    batch: Any = mx.leaf(default=None, checked=_counts)
+    incremental: bool = mx.flag(default=True)
+    normalised: bool = mx.flag(default=True)
+    sync: mx.Sync = mx.any_sync()
+    participation: mx.Participation = mx.any_participation()
+    codec: mx.Codec = mx.any_codec()
+    collect: mx.Collect = mx.any_sum()
 
+    sends = mx.MODELS
     family = "dynamic_fedavg"
 
     def admit(self) -> None:
         if not self.step.schedule:
-            raise check.refuse("dynamic_fedavg", "step", "depend on t alone", self.step)
-        if self.collect.based:
-            wanted = "give a mean: total(), median(), trimmed_mean(0.1) or clipped(1)"
-            raise check.refuse("dynamic_fedavg", "collect", wanted, self.collect)
+            raise mx.check.refuse("dynamic_fedavg", "step", "depend on t alone", self.step)
 
     @property
-    def domain(self) -> Domain:
-        return everything()
+    def domain(self) -> mx.Domain:
+        return mx.parts.everything()
 
     @property
-    def traits(self) -> Traits:
-        return Traits(decides_with_broadcast=True, forgets_unheard=True)
+    def traits(self) -> mx.Traits:
+        return mx.Traits(decides_with_broadcast=True, forgets_unheard=True)
 
-    def check(self, problem: Problem, samples: Sample, steps: int) -> None:
+    def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
         clients = len(jax.tree.leaves(samples)[0])
         for name in ("epochs", "batch"):
             given = getattr(self, name)
             if np.ndim(given) and np.size(given) != clients:
                 wanted = f"have one entry for each of {clients} clients"
-                raise check.refuse("dynamic_fedavg", name, wanted, given)
+                raise mx.check.refuse("dynamic_fedavg", name, wanted, given)
         if self.batch is not None:
             _held(np.broadcast_to(self.batch, clients), samples)
 
-    def start(self, params: Params, setting: Setting) -> tuple[Params, Callable[[Any], Client]]:
+    def start(
+        self, params: mx.Params, setting: mx.Setting
+    ) -> tuple[mx.Params, Callable[[Any], Client]]:
         return params, lambda k: Client(params, params)
 
-    def model(self, client: Client) -> Params:
+    def model(self, client: Client) -> mx.Params:
         return client.received
 
-    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
-        draws = self.batch is not None and isinstance(seen, Batch)
+    def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
+        draws = self.batch is not None and isinstance(seen, mx.Batch)
         eta, _ = self.step.rate((), client.received, at.t)
-        mine = of_client(jnp.asarray(self.epochs, jnp.int32), at.k)
+        mine = mx.of_client(jnp.asarray(self.epochs, jnp.int32), at.k)
         scale = eta / mine if self.normalised else eta
 
-        def epoch(e: Any, local: Params) -> Params:
+        def epoch(e: Any, local: mx.Params) -> mx.Params:
             some = minibatch(seen, self.batch, at, e) if draws else seen
             slope = gradient(local if self.incremental else client.received, some)
             return jnp.where(e < mine, local - scale * slope, local)
@@ -116,27 +93,29 @@ class SendEpochs(Algorithm):
         longest = int(np.max(self.epochs))
         return client._replace(local=jax.lax.fori_loop(0, longest, epoch, client.local))
 
-    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+    def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         return client, client.local, 1.0
 
     def merge(
-        self, server: Params, got: Collected, gradient: Gradient, t: Any
-    ) -> tuple[Params, Params]:
+        self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[mx.Params, mx.Params]:
         mean = got.mean(otherwise=server)
         return mean, mean
 
-    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+    def download(
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+    ) -> Client:
         return Client(params, params)
 
 
-@preset(SendEpochs)
+@mx.preset(SendEpochs)
 def dynamic_fedavg(
-    step: AnyStep,
+    step: mx.AnyStep,
     epochs: Any = 1,
     batch: Any = None,
     incremental: bool = True,
     normalised: bool = True,
-    **parts: Unpack[Parts],
+    **parts: Unpack[mx.Parts],
 ) -> SendEpochs:
     r"""In each step the agents heard make some epochs on what they hold, and their models are averaged.
 
@@ -162,15 +141,15 @@ def dynamic_fedavg(
     >>> bool(ms.measure.msd(run)[-1] < ms.measure.msd(run)[0])
     True
     """
-    rule, ways = as_step("dynamic_fedavg", "step", step), (incremental, normalised)
+    rule, ways = mx.as_step("dynamic_fedavg", "step", step), (incremental, normalised)
     return SendEpochs(rule, epochs, batch, *ways, **parts)
 
 
-def _held(sizes: np.ndarray, samples: Sample) -> None:
+def _held(sizes: np.ndarray, samples: mx.Sample) -> None:
     """Refuse a mini-batch larger than what its client holds."""
-    leaf = jax.tree.leaves(samples.hidden)[0]
-    most = leaf.shape[1] if leaf.ndim > 1 else 1
+    rows = jax.tree.leaves(samples.hidden)[0]
+    most = rows.shape[1] if rows.ndim > 1 else 1
     held = np.broadcast_to(most if samples.count is None else samples.count, sizes.shape)
     for k in np.flatnonzero((sizes > held) & (held > 0)):
         wanted = f"be at most the {held[k]} samples that client {k} holds"
-        raise check.refuse("dynamic_fedavg", "batch", wanted, int(sizes[k]))
+        raise mx.check.refuse("dynamic_fedavg", "batch", wanted, int(sizes[k]))

@@ -2,15 +2,12 @@
 
 from typing import Unpack
 
+from mainstem import extend as mx
 from mainstem.algorithms.send_models import SendModels
-from mainstem.base import Mirror, Parts
-from mainstem.parts import euclidean, never
-from mainstem.parts.step import AnyStep, as_step
-from mainstem.value import preset
 
 
-@preset(SendModels)
-def independent(step: AnyStep, mirror: Mirror = euclidean()) -> SendModels:
+@mx.preset(SendModels)
+def independent(step: mx.AnyStep, mirror: mx.Mirror = mx.parts.euclidean()) -> SendModels:
     r"""Every client learns alone, with all its features (the baseline of Agarwal et al. 2020).
 
     .. math:: w_{i,t+1} = \Pi(w_{i,t} - \eta \nabla \ell_{i,t}(w_{i,t}))
@@ -21,11 +18,13 @@ def independent(step: AnyStep, mirror: Mirror = euclidean()) -> SendModels:
     >>> int(run.uplink_bits[-1])
     0
     """
-    return SendModels(as_step("independent", "step", step), mirror, sync=never())
+    return SendModels(mx.as_step("independent", "step", step), mirror, sync=mx.parts.never())
 
 
-@preset(SendModels)
-def fedomd(step: AnyStep, mirror: Mirror = euclidean(), **parts: Unpack[Parts]) -> SendModels:
+@mx.preset(SendModels)
+def fedomd(
+    step: mx.AnyStep, mirror: mx.Mirror = mx.parts.euclidean(), **parts: Unpack[mx.Parts]
+) -> SendModels:
     """Local mirror steps; at a sync all clients take the mean of the models of those heard.
 
     The equations are those of `SendModels`.
@@ -44,4 +43,4 @@ def fedomd(step: AnyStep, mirror: Mirror = euclidean(), **parts: Unpack[Parts]) 
     >>> run.regret().kind
     'collective'
     """
-    return SendModels(as_step("fedomd", "step", step), mirror, **parts)
+    return SendModels(mx.as_step("fedomd", "step", step), mirror, **parts)

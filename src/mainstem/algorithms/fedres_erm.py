@@ -7,75 +7,65 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mainstem import check
-from mainstem.base import (
-    Algorithm,
-    At,
-    Collected,
-    Domain,
-    Gradient,
-    Pair,
-    Params,
-    Problem,
-    Sample,
-    Setting,
-)
-from mainstem.parts import each, every, everyone, everything, l2_ball, plain
+from mainstem import extend as mx
 from mainstem.parts.message import residual_of
 from mainstem.parts.recall import Recall, Samples, Shapes, Sums
 from mainstem.parts.telling import Predicted, Telling, Whole
-from mainstem.value import flag, integer, positive, preset, value
 
 
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
-    received: Params  # w^g, the last broadcast
-    own: Params  # w_i
+    received: mx.Params  # w^g, the last broadcast
+    own: mx.Params  # w_i
     memory: Any  # of all its samples
-    told: Params  # what it will say of the last one
+    told: mx.Params  # what it will say of the last one
     news: Any  # whether there is one
 
 
 class Server(NamedTuple):
     """What the server needs for its next step."""
 
-    params: Params  # w^g
+    params: mx.Params  # w^g
     memory: Any  # of all samples that have arrived
     own: Any  # [clients, own] the newest own model of each client, where it is sent
     newest: Any  # [clients] the step of that
 
 
-@value
-class Resolve(Algorithm):
+@mx.value
+class Resolve(mx.Algorithm):
     """Both sides take the best model on all that they remember; see `fedres_erm` and `fictitious_play`.
 
     >>> Resolve(radius=5.0)
     fedres_erm(radius=5.0)
     """
 
-    radius: float | None = positive(default=None)
-    keep: int | None = integer(default=None, least=1)
-    simultaneous: bool = flag(
+    radius: float | None = mx.positive(default=None)
+    keep: int | None = mx.integer(default=None, least=1)
+    simultaneous: bool = mx.flag(
         default=False
     )  # a client re-solves against the shared model that predicted
-    fictitious: bool = flag(default=False)  # against what the other side was at each sample
+    fictitious: bool = mx.flag(default=False)  # against what the other side was at each sample
 
-    sync = every(1)
-    participation = everyone()
-    codec = plain()
-    collect = each()
+    sync = mx.parts.every(1)
+    participation = mx.parts.everyone()
+    codec = mx.parts.plain()
+    collect = mx.parts.each()
     personal = True
 
     def admit(self) -> None:
         if self.keep is not None and self.radius is None:
-            raise check.refuse("Resolve", "radius", "be given where samples are kept", self.radius)
+            raise mx.check.refuse(
+                "Resolve", "radius", "be given where samples are kept", self.radius
+            )
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> mx.Domain:
         if self.radius is None:
-            return everything()
-        return jax.tree.map(lambda _: self.radius, l2_ball(1))  # unchecked: it may be traced
+            return mx.parts.everything()
+        return jax.tree.map(
+            lambda _: self.radius, mx.parts.l2_ball(1)
+        )  # unchecked: it may be traced
 
     @property
     def _recall(self) -> Recall:
@@ -88,16 +78,16 @@ class Resolve(Algorithm):
     def _telling(self) -> Telling:
         return Predicted() if self.fictitious else Whole()
 
-    def check(self, problem: Problem, samples: Sample, steps: int) -> None:
+    def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
         owner = self.call()[0]
         residual_of(owner, problem)
         if problem.form is None and self.keep is None:
-            raise check.refuse(owner, "keep", f"be {steps}: the losses are not quadratic", None)
+            raise mx.check.refuse(owner, "keep", f"be {steps}: the losses are not quadratic", None)
         if self.keep is not None and self.keep < steps:
             wanted = f"be at least {steps}, the steps of the run"
-            raise check.refuse(owner, "keep", wanted, self.keep)
+            raise mx.check.refuse(owner, "keep", wanted, self.keep)
 
-    def start(self, params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
+    def start(self, params: mx.Pair, setting: mx.Setting) -> tuple[Server, Callable[[Any], Client]]:
         telling, recall, clients = self._telling, self._recall, setting.clients
         said = telling.lengths(residual_of("fedres_erm", setting.gradient))
         shared, own = self.domain.project(params.shared), self.domain.project(params.own)
@@ -108,10 +98,10 @@ class Resolve(Algorithm):
         owns = jnp.broadcast_to(own[: sees[1]], (clients, sees[1]))
         return Server(shared, theirs, owns, jnp.zeros(clients, jnp.int32)), lambda k: first
 
-    def model(self, client: Client) -> Pair:
-        return Pair(client.received, client.own)
+    def model(self, client: Client) -> mx.Pair:
+        return mx.Pair(client.received, client.own)
 
-    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+    def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
         known, pair = residual_of("fedres_erm", gradient), self.model(client)
         loss = functools.partial(self._telling.own_loss, known)
         new = self._telling.kept(known, pair, seen)[None]
@@ -120,15 +110,15 @@ class Resolve(Algorithm):
         said = self._telling.sent(known, pair, seen)
         return client._replace(memory=memory, told=said, news=jnp.ones((), bool))
 
-    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+    def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         sends_model = self._telling.sends_model
         body = jnp.concatenate([client.told, client.own]) if sends_model else client.told
         silent = client._replace(news=jnp.zeros((), bool))
         return silent, body, client.news.astype(client.own.dtype)
 
     def merge(
-        self, server: Server, got: Collected, gradient: Gradient, t: Any
-    ) -> tuple[Server, Params]:
+        self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[Server, mx.Params]:
         assert got.each is not None
         known, here, heard = residual_of("fedres_erm", gradient), got.each, got.each.weights > 0
         loss = functools.partial(self._telling.shared_loss, known)
@@ -143,7 +133,9 @@ class Resolve(Algorithm):
         params = got.unless_empty(best, server.params)
         return Server(params, memory, own, newest), params
 
-    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+    def download(
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+    ) -> Client:
         partner = client.received if self.simultaneous else params
         partners = partner[None] if self._telling.sends_model else partner[None, :0]
         loss = functools.partial(self._telling.own_loss, residual_of("fedres_erm", gradient))
@@ -151,7 +143,7 @@ class Resolve(Algorithm):
         return client._replace(received=params, own=own)
 
 
-@preset(Resolve)
+@mx.preset(Resolve)
 def fedres_erm(
     radius: float | None = None, keep: int | None = None, simultaneous: bool = False
 ) -> Resolve:
@@ -175,7 +167,7 @@ def fedres_erm(
     return Resolve(radius, keep, simultaneous)
 
 
-@preset(Resolve)
+@mx.preset(Resolve)
 def fictitious_play(radius: float | None = None, keep: int | None = None) -> Resolve:
     r"""Each side is best against what the other side *was* at each sample (eqs. (5) and (6)).
 

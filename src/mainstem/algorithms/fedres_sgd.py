@@ -6,31 +6,9 @@ from typing import Any, NamedTuple, Unpack
 import jax
 import jax.numpy as jnp
 
-from mainstem import check
-from mainstem.base import (
-    SUMS,
-    Algorithm,
-    At,
-    Codec,
-    Collect,
-    Collected,
-    Domain,
-    Gradient,
-    Pair,
-    Params,
-    Participation,
-    PartsButSync,
-    Problem,
-    Sample,
-    Setting,
-    Step,
-    Sync,
-    Traits,
-)
-from mainstem.parts import euclidean, every, everyone, everything, late, plain
+from mainstem import extend as mx
+from mainstem.parts import late
 from mainstem.parts.message import Gradients, Message, Samples, residual_of
-from mainstem.parts.step import AnyStep, as_step, step_size
-from mainstem.value import integer, keep, leaf, one_of, part, preset, value
 
 SAMPLE, GRADIENT = "sample", "gradient"
 ALIGNED, ON_ARRIVAL, UNDELAYED = "aligned", "on_arrival", "undelayed"
@@ -39,10 +17,10 @@ ALIGNED, ON_ARRIVAL, UNDELAYED = "aligned", "on_arrival", "undelayed"
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
-    received: Params  # w^g, the last broadcast
-    own: Params  # w_i
+    received: mx.Params  # w^g, the last broadcast
+    own: mx.Params  # w_i
     told: Any  # what it will say of this period
-    slope: Params  # the own gradient of this period
+    slope: mx.Params  # the own gradient of this period
     count: Any  # how many samples that is
     late: late.Late  # own gradients whose message has not come back
     step: Any  # the state of its step-size rule
@@ -51,12 +29,12 @@ class Client(NamedTuple):
 class Server(NamedTuple):
     """What the server needs for its next step."""
 
-    params: Params  # w^g
+    params: mx.Params  # w^g
     step: Any
 
 
-@value
-class FollowResiduals(Algorithm):
+@mx.value
+class FollowResiduals(mx.Algorithm):
     """Server and clients each follow their own gradient of one loss; see `fedres_sgd`.
 
     Without an `own_step` the clients' own models are zero and go unsaid: see `central`.
@@ -65,59 +43,63 @@ class FollowResiduals(Algorithm):
     fedres_sgd(step=0.1, own_step=0.2)
     """
 
-    step: Step = step_size()
-    own_step: Step | None = leaf(default=None, checked=as_step)
-    domain: Domain = part(Domain, "box(-1, 1)", default=everything())
-    period: int = integer(default=1, least=1)
-    message: str = one_of(GRADIENT, SAMPLE, default=SAMPLE)
-    variant: str = one_of(ALIGNED, ON_ARRIVAL, UNDELAYED, default=ALIGNED)
-    participation: Participation = part(Participation, "everyone()", default=everyone())
-    codec: Codec = part(Codec, "plain()", default=plain())
-    collect: Collect = leaf(default=None)  # the message's own, if left out
+    step: mx.Step = mx.step_size()
+    own_step: mx.Step | None = mx.leaf(default=None, checked=mx.as_step)
+    domain: mx.Domain = mx.part(mx.Domain, "box(-1, 1)", default=mx.parts.everything())
+    period: int = mx.integer(default=1, least=1)
+    message: str = mx.one_of(GRADIENT, SAMPLE, default=SAMPLE)
+    variant: str = mx.one_of(ALIGNED, ON_ARRIVAL, UNDELAYED, default=ALIGNED)
+    participation: mx.Participation = mx.any_participation()
+    codec: mx.Codec = mx.any_codec()
+    collect: mx.Collect = mx.leaf(default=None)  # the message's own, if left out
 
-    sends = SUMS
-    family = "fedres"
+    sends = mx.SUMS
     personal = True
 
     def admit(self) -> None:
-        owner, mirror = type(self).__name__, euclidean(self.domain)
+        owner, mirror = type(self).__name__, mx.parts.euclidean(self.domain)
         for name, chosen in (("step", self.step), ("own_step", self.own_step)):
             if chosen is not None and chosen.coordinatewise and not mirror.separable:
                 wanted = f"have one rate for all coordinates on the {self.domain.title}"
-                raise check.refuse(owner, name, wanted, chosen)
+                raise mx.check.refuse(owner, name, wanted, chosen)
         if self.variant == ON_ARRIVAL and self.message == GRADIENT:
             wanted = "be sample: the server takes the gradient"
-            raise check.refuse(owner, "message", wanted, self.message)
+            raise mx.check.refuse(owner, "message", wanted, self.message)
         if not self.participation.everyone:
             wanted = "be everyone(): an own gradient waits for its own message"
-            raise check.refuse(owner, "participation", wanted, self.participation)
+            raise mx.check.refuse(owner, "participation", wanted, self.participation)
         if self.message == SAMPLE and not self.codec.linear:
-            raise check.refuse(owner, "codec", "be plain() where samples are sent", self.codec)
+            raise mx.check.refuse(owner, "codec", "be plain() where samples are sent", self.codec)
         if self.collect is None:
-            keep(self, "collect", self._said.collect)
-        check.instance(owner, "collect", self.collect, Collect, "total()")
+            mx.keep(self, "collect", self._said.collect)
+        mx.check.instance(owner, "collect", self.collect, mx.Collect, "total()")
         if self.collect.based != self._said.collect.based:
             wanted = f"be left out, or a sum, where the message is the {self.message}"
-            raise check.refuse(owner, "collect", wanted, self.collect)
+            raise mx.check.refuse(owner, "collect", wanted, self.collect)
 
     @property
-    def sync(self) -> Sync:  # type: ignore[override]
-        return every(self.period)
+    def sync(self) -> mx.Sync:
+        return mx.parts.every(self.period)
 
     @property
-    def traits(self) -> Traits:
-        return Traits(carries=("own", "step"))
+    def family(self) -> str | None:
+        """Agarwal et al.'s theorems, which are of clients that learn too."""
+        return None if self.own_step is None else "fedres"
+
+    @property
+    def traits(self) -> mx.Traits:
+        return mx.Traits(carries=("own", "step"))
 
     @property
     def _said(self) -> Message:
         kind = Samples if self.message == SAMPLE else Gradients
         return kind(self.period, own=self.own_step is not None)
 
-    def check(self, problem: Problem, samples: Sample, steps: int) -> None:
+    def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
         if self.message == SAMPLE:
             residual_of("fedres_sgd", problem)
 
-    def start(self, params: Pair, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
+    def start(self, params: mx.Pair, setting: mx.Setting) -> tuple[Server, Callable[[Any], Client]]:
         shared = self.domain.project(params.shared)
         has_own, waits = self.own_step is not None, self.variant == ALIGNED
         own = self.domain.project(params.own) if has_own else jnp.zeros_like(params.own)
@@ -132,10 +114,10 @@ class FollowResiduals(Algorithm):
         )
         return Server(shared, self.step.init(shared)), lambda k: first
 
-    def model(self, client: Client) -> Pair:
-        return Pair(client.received, client.own)
+    def model(self, client: Client) -> mx.Pair:
+        return mx.Pair(client.received, client.own)
 
-    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+    def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
         pair = self.model(client)
         slope = gradient(pair, seen)
         return client._replace(
@@ -144,7 +126,7 @@ class FollowResiduals(Algorithm):
             count=client.count + 1,
         )
 
-    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+    def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         spoke = client.count > 0
         if self.variant == ALIGNED:
             after = client._replace(late=late.put(client.late, client.slope, at.t, spoke))
@@ -158,41 +140,45 @@ class FollowResiduals(Algorithm):
         return after, jnp.ravel(client.told), spoke.astype(client.own.dtype)
 
     def merge(
-        self, server: Server, got: Collected, gradient: Gradient, t: Any
-    ) -> tuple[Server, Params]:
+        self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[Server, mx.Params]:
         here = server.params if self.variant == ON_ARRIVAL else None
         slope = self._said.slope(got, gradient, here)
         eta, state = self.step.rate(server.step, slope, t)
-        params = euclidean(self.domain).step(server.params, slope, eta)
+        params = mx.parts.euclidean(self.domain).step(server.params, slope, eta)
         server = got.unless_empty(Server(params, state), server)
         return server, server.params
 
-    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+    def download(
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+    ) -> Client:
         client = client._replace(received=params)
         if self.variant != ALIGNED:
             return client
         rest, client = late.taken(client.late, merged, client, self._stepped)
         return client._replace(late=rest)
 
-    def _stepped(self, client: Client, slope: Params, t: Any, whether: Any) -> Client:
+    def _stepped(self, client: Client, slope: mx.Params, t: Any, whether: Any) -> Client:
         """The client after a step of its own model by one of its gradients."""
         if self.own_step is None:
             return client
         eta, state = self.own_step.rate(client.step, slope, t)
-        own = jnp.where(whether, euclidean(self.domain).step(client.own, slope, eta), client.own)
+        own = jnp.where(
+            whether, mx.parts.euclidean(self.domain).step(client.own, slope, eta), client.own
+        )
         kept = jax.tree.map(lambda x, y: jnp.where(whether, x, y), state, client.step)
         return client._replace(own=own, step=kept)
 
 
-@preset(FollowResiduals)
+@mx.preset(FollowResiduals)
 def fedres_sgd(
-    step: AnyStep,
-    own_step: AnyStep | None = None,
-    domain: Domain = everything(),
+    step: mx.AnyStep,
+    own_step: mx.AnyStep | None = None,
+    domain: mx.Domain = mx.parts.everything(),
     period: int = 1,
     message: str = SAMPLE,
     variant: str = ALIGNED,
-    **parts: Unpack[PartsButSync],
+    **parts: Unpack[mx.PartsButSync],
 ) -> FollowResiduals:
     r"""Server and client each follow their own gradient of one loss, taken where it was suffered.
 
@@ -219,19 +205,19 @@ def fedres_sgd(
     >>> bool(run.loss[-50:].mean() < 0.3 * run.loss[:10].mean())
     True
     """
-    rule = as_step("fedres_sgd", "step", step)
-    mine = rule if own_step is None else as_step("fedres_sgd", "own_step", own_step)
+    rule = mx.as_step("fedres_sgd", "step", step)
+    mine = rule if own_step is None else mx.as_step("fedres_sgd", "own_step", own_step)
     return FollowResiduals(rule, mine, domain, period, message, variant, **parts)
 
 
-@preset(FollowResiduals)
+@mx.preset(FollowResiduals)
 def central(
-    step: AnyStep,
-    domain: Domain = everything(),
+    step: mx.AnyStep,
+    domain: mx.Domain = mx.parts.everything(),
     period: int = 1,
     message: str = SAMPLE,
     variant: str = ALIGNED,
-    **parts: Unpack[PartsButSync],
+    **parts: Unpack[mx.PartsButSync],
 ) -> FollowResiduals:
     r"""The server learns alone, on what all clients share (the baseline of Section 6.2).
 
@@ -245,6 +231,6 @@ def central(
     >>> ms.central(step=0.1).sync
     every(period=1)
     """
-    check.one_of("central", "variant", variant, (ALIGNED, ON_ARRIVAL))
-    rule = as_step("central", "step", step)
+    mx.check.one_of("central", "variant", variant, (ALIGNED, ON_ARRIVAL))
+    rule = mx.as_step("central", "step", step)
     return FollowResiduals(rule, None, domain, period, message, variant, **parts)

@@ -2,20 +2,17 @@
 
 from typing import Unpack
 
+from mainstem import extend as mx
 from mainstem.algorithms.send_models import SendModels
-from mainstem.base import Domain, PartsButSync
-from mainstem.parts import euclidean, every, everything
-from mainstem.parts.step import AnyStep, as_step
-from mainstem.value import preset
 
 
-@preset(SendModels, period="sync.period", offset="sync.offset", domain="mirror.domain")
+@mx.preset(SendModels, period="sync.period", offset="sync.offset", domain="mirror.domain")
 def fedsea(
-    step: AnyStep,
+    step: mx.AnyStep,
     period: int = 1,
     offset: int = 0,
-    domain: Domain = everything(),
-    **parts: Unpack[PartsButSync],
+    domain: mx.Domain = mx.parts.everything(),
+    **parts: Unpack[mx.PartsButSync],
 ) -> SendModels:
     r"""FedOMD's step with the euclidean map, against an adversary who picks *distributions*.
 
@@ -32,5 +29,5 @@ def fedsea(
     >>> ms.fedsea(step=0.1, period=4, offset=1).sync
     every(period=4, offset=1)
     """
-    rule, when = as_step("fedsea", "step", step), every(period, offset)
-    return SendModels(rule, euclidean(domain), sync=when, family="fedsea", **parts)
+    rule, when = mx.as_step("fedsea", "step", step), mx.parts.every(period, offset)
+    return SendModels(rule, mx.parts.euclidean(domain), sync=when, family="fedsea", **parts)

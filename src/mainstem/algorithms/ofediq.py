@@ -2,20 +2,17 @@
 
 from typing import Any, Unpack
 
-from mainstem import check
+from mainstem import extend as mx
 from mainstem.algorithms.send_gradients import (
     GradientParts,
     MessageParts,
     SendGradients,
     ServerParts,
 )
-from mainstem.parts import bernoulli, every, everyone, plain, quantiser
-from mainstem.parts.step import AnyStep, as_step
-from mainstem.value import preset
 
 
-@preset(SendGradients)
-def fedogd(step: AnyStep, **parts: Unpack[GradientParts]) -> SendGradients:
+@mx.preset(SendGradients)
+def fedogd(step: mx.AnyStep, **parts: Unpack[GradientParts]) -> SendGradients:
     r"""Every client sends its gradient at every step: the limit that OFedIQ is measured against.
 
     .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k=1}^K \nabla \ell(w; z_{k,t})
@@ -26,11 +23,11 @@ def fedogd(step: AnyStep, **parts: Unpack[GradientParts]) -> SendGradients:
     >>> ms.fedogd(step=0.1).codec.bits(650, 32)
     20800.0
     """
-    return SendGradients(as_step("fedogd", "step", step), **parts)
+    return SendGradients(mx.as_step("fedogd", "step", step), **parts)
 
 
-@preset(SendGradients, rate="participation.rate")
-def ofedavg(step: AnyStep, rate: Any, **parts: Unpack[MessageParts]) -> SendGradients:
+@mx.preset(SendGradients, rate="participation.rate")
+def ofedavg(step: mx.AnyStep, rate: Any, **parts: Unpack[MessageParts]) -> SendGradients:
     r"""A random few send their gradient: each client is heard with probability `rate`.
 
     .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{heard}} \nabla \ell(w; z_{k,t}) / p_k
@@ -39,11 +36,11 @@ def ofedavg(step: AnyStep, rate: Any, **parts: Unpack[MessageParts]) -> SendGrad
     >>> ms.ofedavg(step=0.1, rate=0.01).participation
     bernoulli(rate=0.01)
     """
-    rule = as_step("ofedavg", "step", step)
-    return SendGradients(rule, participation=bernoulli(rate), **parts)
+    rule = mx.as_step("ofedavg", "step", step)
+    return SendGradients(rule, participation=mx.parts.bernoulli(rate), **parts)
 
 
-@preset(
+@mx.preset(
     SendGradients,
     rate="participation.rate",
     period="sync.period",
@@ -51,7 +48,7 @@ def ofedavg(step: AnyStep, rate: Any, **parts: Unpack[MessageParts]) -> SendGrad
     blocks="codec.blocks",
 )
 def ofediq(
-    step: AnyStep,
+    step: mx.AnyStep,
     rate: Any = 1.0,
     period: int = 1,
     levels: int | None = None,
@@ -70,12 +67,12 @@ def ofediq(
     quantiser(levels=3, blocks=14)
     """
     if levels is None and blocks != 1:
-        raise check.refuse("ofediq", "blocks", "be left out where levels is", blocks)
-    heard = bernoulli(rate)
+        raise mx.check.refuse("ofediq", "blocks", "be left out where levels is", blocks)
+    heard = mx.parts.bernoulli(rate)
     return SendGradients(
-        as_step("ofediq", "step", step),
-        sync=every(period),
-        participation=everyone() if heard.everyone else heard,
-        codec=plain() if levels is None else quantiser(levels, blocks),
+        mx.as_step("ofediq", "step", step),
+        sync=mx.parts.every(period),
+        participation=mx.parts.everyone() if heard.everyone else heard,
+        codec=mx.parts.plain() if levels is None else mx.parts.quantiser(levels, blocks),
         **parts,
     )

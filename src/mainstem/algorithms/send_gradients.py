@@ -5,67 +5,46 @@ from typing import Any, NamedTuple, TypedDict
 
 import jax.numpy as jnp
 
-from mainstem import check
-from mainstem.base import (
-    GRADIENTS,
-    Algorithm,
-    At,
-    Codec,
-    Collect,
-    Collected,
-    Domain,
-    Gradient,
-    Optimizer,
-    Params,
-    Participation,
-    Setting,
-    Step,
-    Sync,
-    Traits,
-)
-from mainstem.parts import every, everyone, everything, plain, total
-from mainstem.parts.optimizer import as_optimizer
-from mainstem.parts.step import step_size
-from mainstem.value import leaf, part, value
+from mainstem import extend as mx
 
 
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
-    received: Params  # w, the last broadcast: what the client decides with
-    local: Params  # theta_k, moved by every sample since then
-    unsent: Params  # sum of the gradients since the previous sync step
+    received: mx.Params  # w, the last broadcast: what the client decides with
+    local: mx.Params  # theta_k, moved by every sample since then
+    unsent: mx.Params  # sum of the gradients since the previous sync step
 
 
 class Server(NamedTuple):
     """What the server needs for its next step."""
 
-    params: Params  # w
+    params: mx.Params  # w
     moments: Any  # the state of its optimizer
 
 
 class ServerParts(TypedDict, total=False):
     """The parts of the server of `SendGradients`, as keywords."""
 
-    collect: Collect
+    collect: mx.Collect
     server: Any  # an `Optimizer`, or an optax transformation
 
 
 class MessageParts(ServerParts, total=False):
     """Those, and the parts of its messages."""
 
-    sync: Sync
-    codec: Codec
+    sync: mx.Sync
+    codec: mx.Codec
 
 
 class GradientParts(MessageParts, total=False):
     """All parts of `SendGradients`."""
 
-    participation: Participation
+    participation: mx.Participation
 
 
-@value
-class SendGradients(Algorithm):
+@mx.value
+class SendGradients(mx.Algorithm):
     r"""Each client follows its stream from the last broadcast, and at a sync sends where it led.
 
     Between syncs client k moves a local model that starts at the broadcast w (eqs. (6), (7)),
@@ -88,62 +67,61 @@ class SendGradients(Algorithm):
     >>> fedadam = ms.fedogd(step=1.0, server=optax.adam(0.01))
     """
 
-    step: Step = step_size()
-    sync: Sync = part(Sync, "every(5)", default=every(1))
-    participation: Participation = part(Participation, "exactly(5)", default=everyone())
-    codec: Codec = part(Codec, "plain()", default=plain())
-    collect: Collect = part(Collect, "median()", default=total())
-    server: Optimizer | None = leaf(default=None, checked=as_optimizer)
+    step: mx.Step = mx.step_size()
+    sync: mx.Sync = mx.any_sync()
+    participation: mx.Participation = mx.any_participation()
+    codec: mx.Codec = mx.any_codec()
+    collect: mx.Collect = mx.any_sum()
+    server: mx.Optimizer | None = mx.leaf(default=None, checked=mx.as_optimizer)
 
     def admit(self) -> None:
         if not self.step.schedule:
             wanted = "depend on t alone (the server takes it too)"
-            raise check.refuse(type(self).__name__, "step", wanted, self.step)
-        if self.collect.based:
-            wanted = "give a sum: total(), median(), trimmed_mean(0.1) or clipped(1)"
-            raise check.refuse(type(self).__name__, "collect", wanted, self.collect)
+            raise mx.check.refuse(type(self).__name__, "step", wanted, self.step)
 
     @property
-    def sends(self) -> str | None:  # type: ignore[override]
+    def sends(self) -> str | None:
         """What advice and `step="auto"` know of it: nothing where an optimizer stands in between."""
-        return GRADIENTS if self.server is None else None
+        return mx.GRADIENTS if self.server is None else None
 
     @property
-    def family(self) -> str | None:  # type: ignore[override]
+    def family(self) -> str | None:
         """Kwon et al.'s theorems, which know no server optimizer."""
         return "ofediq" if self.server is None else None
 
     @property
-    def domain(self) -> Domain:
-        return everything()
+    def domain(self) -> mx.Domain:
+        return mx.parts.everything()
 
     @property
-    def traits(self) -> Traits:
-        return Traits(
+    def traits(self) -> mx.Traits:
+        return mx.Traits(
             decides_with_broadcast=True,
             forgets_unheard=True,
             sends_gradient_at_broadcast=self.sync.period == 1,
         )
 
-    def start(self, params: Params, setting: Setting) -> tuple[Server, Callable[[Any], Client]]:
+    def start(
+        self, params: mx.Params, setting: mx.Setting
+    ) -> tuple[Server, Callable[[Any], Client]]:
         first = Client(params, params, jnp.zeros_like(params))
         return Server(params, self.server and self.server.init(params)), lambda k: first
 
-    def model(self, client: Client) -> Params:
+    def model(self, client: Client) -> mx.Params:
         return client.received
 
-    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+    def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
         slope = gradient(client.local, seen)
         eta, _ = self.step.rate((), slope, at.t)
         return Client(client.received, client.local - eta * slope, client.unsent + slope)
 
-    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+    def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         rest = client._replace(unsent=jnp.zeros_like(client.unsent))
         return rest, client.unsent, self.participation.weight(at.k)
 
     def merge(
-        self, server: Server, got: Collected, gradient: Gradient, t: Any
-    ) -> tuple[Server, Params]:
+        self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[Server, mx.Params]:
         eta, _ = self.step.rate((), server.params, t)
         move = eta / self.participation.scale(got.clients) * got.sum
         if self.server is None:
@@ -153,5 +131,7 @@ class SendGradients(Algorithm):
         server = got.unless_empty(Server(server.params + change, moments), server)
         return server, server.params
 
-    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+    def download(
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+    ) -> Client:
         return Client(received=params, local=params, unsent=client.unsent)

@@ -3,37 +3,18 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mainstem import check
-from mainstem.base import (
-    MODELS,
-    Algorithm,
-    At,
-    Codec,
-    Collect,
-    Collected,
-    Domain,
-    Gradient,
-    Mirror,
-    Params,
-    Participation,
-    Setting,
-    Step,
-    Sync,
-)
-from mainstem.parts import euclidean, every, everyone, plain, total
-from mainstem.parts.step import step_size
-from mainstem.value import part, static, value
+from mainstem import extend as mx
 
 
 class Client(NamedTuple):
     """What a client needs for its next step."""
 
-    params: Params  # x_i, the client's own model
+    params: mx.Params  # x_i, the client's own model
     step: Any  # the state of its step-size rule
 
 
-@value
-class SendModels(Algorithm):
+@mx.value
+class SendModels(mx.Algorithm):
     r"""Each client takes mirror steps on its own losses; at a sync all take the mean of their models.
 
     Algorithm 1 of Mitra et al.: client i decides with its own :math:`x_{i,t}` and moves to (eq. (3))
@@ -50,48 +31,49 @@ class SendModels(Algorithm):
     fedomd(step=0.1, codec=half())
     """
 
-    step: Step = step_size()
-    mirror: Mirror = part(Mirror, "euclidean()", default=euclidean())
-    sync: Sync = part(Sync, "every(5)", default=every(1))
-    participation: Participation = part(Participation, "exactly(5)", default=everyone())
-    codec: Codec = part(Codec, "plain()", default=plain())
-    collect: Collect = part(Collect, "median()", default=total())
-    family: str = static(default="fedomd")
+    step: mx.Step = mx.step_size()
+    mirror: mx.Mirror = mx.part(mx.Mirror, "euclidean()", default=mx.parts.euclidean())
+    sync: mx.Sync = mx.any_sync()
+    participation: mx.Participation = mx.any_participation()
+    codec: mx.Codec = mx.any_codec()
+    collect: mx.Collect = mx.any_sum()
+    family: str = mx.static(default="fedomd")
 
-    sends = MODELS
+    sends = mx.MODELS
 
     def admit(self) -> None:
         if self.step.coordinatewise and not self.mirror.separable:
             wanted = f"have one rate for all coordinates on the {self.mirror.domain.title}"
-            raise check.refuse("fedomd", "step", wanted, self.step)
-        if self.collect.based:
-            wanted = "give a mean: total(), median(), trimmed_mean(0.1) or clipped(1)"
-            raise check.refuse("fedomd", "collect", wanted, self.collect)
+            raise mx.check.refuse("fedomd", "step", wanted, self.step)
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> mx.Domain:
         return self.mirror.domain
 
-    def start(self, params: Params, setting: Setting) -> tuple[Params, Callable[[Any], Client]]:
+    def start(
+        self, params: mx.Params, setting: mx.Setting
+    ) -> tuple[mx.Params, Callable[[Any], Client]]:
         first = self.mirror.start(params)
         return first, lambda k: Client(first, self.step.init(first))
 
-    def model(self, client: Client) -> Params:
+    def model(self, client: Client) -> mx.Params:
         return client.params
 
-    def learn(self, client: Client, gradient: Gradient, seen: Any, at: At) -> Client:
+    def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
         slope = gradient(client.params, seen)
         eta, state = self.step.rate(client.step, slope, at.t)
         return Client(self.mirror.step(client.params, slope, eta), state)
 
-    def upload(self, client: Client, at: At) -> tuple[Client, Params, Any]:
+    def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         return client, client.params, 1.0
 
     def merge(
-        self, server: Params, got: Collected, gradient: Gradient, t: Any
-    ) -> tuple[Params, Params]:
+        self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[mx.Params, mx.Params]:
         mean = got.mean(otherwise=server)
         return mean, mean
 
-    def download(self, client: Client, params: Params, gradient: Gradient, merged: Any) -> Client:
+    def download(
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+    ) -> Client:
         return client._replace(params=params)

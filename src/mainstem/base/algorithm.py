@@ -51,17 +51,43 @@ GRADIENTS, MODELS, SUMS = "gradients", "models", "sums"
 class Algorithm(Value):
     """How it is learnt: pure functions for one client or the server, and declared parts."""
 
-    sync: Sync
-    participation: Participation
-    codec: Codec
-    collect: Collect
-    # What the server makes of bodies, for advice and `step="auto"`: the mean of GRADIENTS at the
-    # broadcast, the mean of MODELS after local steps, or SUMS of gradients; None: neither is known.
-    sends: ClassVar[str | None] = None
-    family: str | None = None  # whose theorems speak of it: a module of `mainstem.theory`
     # A part of the model stays at the client: params are a `Pair`, each part in the domain, and
     # broadcasts are the shared part.
     personal: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def sync(self) -> Sync:
+        """After which steps it talks."""
+
+    @property
+    @abc.abstractmethod
+    def participation(self) -> Participation:
+        """Who is heard."""
+
+    @property
+    @abc.abstractmethod
+    def codec(self) -> Codec:
+        """How its messages travel."""
+
+    @property
+    @abc.abstractmethod
+    def collect(self) -> Collect:
+        """What the server sees of them."""
+
+    @property
+    def sends(self) -> str | None:
+        """What the server makes of bodies, for advice and `step="auto"`.
+
+        The mean of GRADIENTS at the broadcast, the mean of MODELS after local steps, or SUMS of
+        gradients; None: neither is known.
+        """
+        return None
+
+    @property
+    def family(self) -> str | None:
+        """Whose theorems speak of it: a module of `mainstem.theory`."""
+        return None
 
     @property
     @abc.abstractmethod

@@ -12,10 +12,14 @@ from mainstem.value import Value
 class Domain(Value):
     """A closed convex set of models."""
 
-    bounded: ClassVar[bool] = True
     whole: ClassVar[bool] = False  # all points: nothing is ever projected
     projects: ClassVar[bool] = True  # `project` gives the nearest point in euclidean distance
     unit_sum: ClassVar[bool] = False  # coordinates are at least 0 and sum to 1
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a largest model."""
+        return True
 
     @property
     def title(self) -> str:

@@ -87,9 +87,17 @@ class Mirror(Value):
 class Sync(Value):
     """After which steps the clients and the server talk."""
 
-    period: int | None = None  # where the gaps are all equal
-    offset: int = 0
     silent: ClassVar[bool] = False  # never
+
+    @property
+    def period(self) -> int | None:
+        """The gap between syncs, where all are equal."""
+        return None
+
+    @property
+    def offset(self) -> int:
+        """The first sync, where it is not after the first period."""
+        return 0
 
     @abc.abstractmethod
     def after(self, steps: np.ndarray) -> np.ndarray:

@@ -47,19 +47,10 @@ class Problem(Value):
     Below the five functions are facts that a problem may declare; what it does not declare is not used.
     """
 
-    domain: Domain
-    convex: bool = False
-    curvature: Any = 0.0  # the loss minus curvature |w|^2 / 2 is still convex
-    shape: Any = None  # of what is shown, or of its parts, where that is fixed
-    classes: int | None = None  # of labels; None: the target is a number, or there is none
-    block: int | None = None  # how many samples at a time stay in a CPU's cache; None: any number
-    form: Any = None  # seen -> the loss as a quadratic form
-    together: Any = (
-        None  # (params, samples, at) -> (seen, losses, metrics) of many, where that is faster
-    )
-    linear: Linear | None = None  # where the scores are linear in the model
-    residual: Residual | None = None  # where the prediction is the sum of a shared and an own part
-    news: Any = None  # seen -> is there anything to learn; None: always
+    @property
+    @abc.abstractmethod
+    def domain(self) -> Domain:
+        """Where its models live."""
 
     @abc.abstractmethod
     def init(self, key: Key) -> Any:
@@ -83,6 +74,56 @@ class Problem(Value):
 
     def check(self, shown: Any, hidden: Any) -> None:
         """Refuses samples (on the host, their axis first) that do not fit."""
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex in the model."""
+        return False
+
+    @property
+    def curvature(self) -> Any:
+        """The loss minus curvature |w|^2 / 2 is still convex."""
+        return 0.0
+
+    @property
+    def shape(self) -> Any:
+        """The shape of what is shown, or of its parts, where that is fixed."""
+        return None
+
+    @property
+    def classes(self) -> int | None:
+        """How many labels there are; None: the target is a number, or there is none."""
+        return None
+
+    @property
+    def block(self) -> int | None:
+        """How many samples at a time stay in a CPU's cache; None: any number."""
+        return None
+
+    @property
+    def form(self) -> Any:
+        """seen -> the loss as a quadratic `Form`, where it is one."""
+        return None
+
+    @property
+    def together(self) -> Any:
+        """(params, samples, at) -> (seen, losses, metrics) of many, where that is faster."""
+        return None
+
+    @property
+    def linear(self) -> Linear | None:
+        """Where the scores are linear in the model."""
+        return None
+
+    @property
+    def residual(self) -> Residual | None:
+        """Where the prediction is the sum of a shared and an own part."""
+        return None
+
+    @property
+    def news(self) -> Any:
+        """seen -> is there anything to learn; None: always."""
+        return None
 
     @functools.cached_property
     def shapes(self) -> Any:

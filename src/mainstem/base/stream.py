@@ -14,9 +14,15 @@ from mainstem.value import Value
 class Sampler(Value):
     """What the device makes samples with: the part of a stream that a compiled program is given."""
 
-    expected: Any = None  # (t, k) -> the expected loss as a `Form`, if it is known
-    # (drawn, piece of a client, t) -> the minimiser of the aggregate risk at step t - 1, if it is known
-    minimiser: Any = None
+    @property
+    def expected(self) -> Any:
+        """(t, k) -> the expected loss as a `Form`, if it is known."""
+        return None
+
+    @property
+    def minimiser(self) -> Any:
+        """(drawn, piece of a client, t) -> the minimiser of the aggregate risk at step t - 1, if it is known."""
+        return None
 
     @abc.abstractmethod
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
@@ -49,10 +55,25 @@ class Stream(Sampler):
     file sends the rows themselves.
     """
 
-    clients: int
-    steps: int | None = None  # None: endless
-    targets: Any = None  # () -> all that is hidden, if it can be looked at
-    exam: Any = None  # seed -> samples held out, an `Exam`, if there are any
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int | None:
+        """How long it is; None: endless."""
+        return None
+
+    @property
+    def targets(self) -> Any:
+        """() -> all that is hidden, if it can be looked at."""
+        return None
+
+    @property
+    def exam(self) -> Any:
+        """seed -> samples held out, an `Exam`, if there are any."""
+        return None
 
     @property
     def device(self) -> Sampler:

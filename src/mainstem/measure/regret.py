@@ -63,7 +63,8 @@ def regret_of(
     """The regret of a run with this trace; see `Run.regret`."""
     if problem.news is not None:
         raise MainstemError(
-            "regret: what is seen depends on what was decided: see measure.bandit_regret(run) and measure.policy_value(run)"
+            "regret: what is seen depends on what was decided: see measure.bandit_regret(run) and "
+            "measure.policy_value(run)"
         )
     chosen = _kind(trace, kind, shared, problem.personal)
     prefixes = _prefixes(at, steps)

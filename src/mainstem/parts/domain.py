@@ -68,7 +68,7 @@ class box(Domain):
             raise check.refuse("box", "high", f"be above low = {self.low}", self.high)
 
     @property
-    def bounded(self) -> bool:  # type: ignore[override]
+    def bounded(self) -> bool:
         return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
 
     @property

@@ -51,7 +51,7 @@ class Choosing(Wrapped):
     actions: int
 
     @property
-    def residual(self) -> Residual | None:  # type: ignore[override]
+    def residual(self) -> Residual | None:
         return self.of.residual
 
     def init(self, key: Key) -> Any:

@@ -28,7 +28,7 @@ class batched(Wrapped):
     of: Problem = part(Problem, "logistic(features=2)")
 
     @property
-    def classes(self) -> int | None:  # type: ignore[override]
+    def classes(self) -> int | None:
         return self.of.classes
 
     @property

@@ -36,7 +36,7 @@ class linear(Supervised):
         return (self.features,)
 
     @property
-    def linear(self) -> Linear:  # type: ignore[override]
+    def linear(self) -> Linear:
         return Linear(self._row, slope=None, bend=1.0)
 
     def init(self, key: Key) -> Params:

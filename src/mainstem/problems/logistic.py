@@ -38,7 +38,7 @@ class logistic(Supervised):
         return (self.features,)
 
     @property
-    def linear(self) -> Linear:  # type: ignore[override]
+    def linear(self) -> Linear:
         return Linear(self._row, slope=1.0, bend=0.25)
 
     def init(self, key: Key) -> Params:

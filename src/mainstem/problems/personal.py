@@ -58,13 +58,13 @@ class Personal(Supervised):
         return self._form if self.cost == "squared" else None
 
     @property
-    def linear(self) -> Linear:  # type: ignore[override]
+    def linear(self) -> Linear:
         if self.cost == "squared":
             return Linear(self._row, slope=None, bend=2.0)
         return Linear(self._row, slope=1.0, bend=0.25)
 
     @property
-    def residual(self) -> Residual:  # type: ignore[override]
+    def residual(self) -> Residual:
         return Residual(
             widths=(self.shared, self.own),
             read=_read,

@@ -40,7 +40,7 @@ class random_features(Supervised):
         return (self.features,)
 
     @property
-    def linear(self) -> Linear:  # type: ignore[override]
+    def linear(self) -> Linear:
         return Linear(self._row, slope=None, bend=1.0)
 
     def init(self, key: Key) -> Params:

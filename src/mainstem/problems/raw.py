@@ -64,7 +64,7 @@ class quadratic(Raw):
             raise check.refuse("quadratic", "high", f"be above low = {low}", high)
 
     @property
-    def domain(self) -> Domain:  # type: ignore[override]
+    def domain(self) -> Domain:
         if self.low is None:
             return everything()
         return jax.tree.unflatten(BOX, (self.low, self.high))  # unchecked: they may be traced

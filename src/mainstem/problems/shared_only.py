@@ -35,7 +35,7 @@ class shared_only(Wrapped):
         return self.of.shape
 
     @property
-    def classes(self) -> int | None:  # type: ignore[override]
+    def classes(self) -> int | None:
         return self.of.classes
 
     @property

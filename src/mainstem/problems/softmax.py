@@ -37,7 +37,7 @@ class softmax(Supervised):
         return (self.features,)
 
     @property
-    def linear(self) -> Linear:  # type: ignore[override]
+    def linear(self) -> Linear:
         return Linear(self._row, slope=math.sqrt(2), bend=0.5)
 
     def init(self, key: Key) -> Any:

@@ -11,11 +11,11 @@ class Wrapped(Problem):
     of: Problem
 
     @property
-    def domain(self) -> Domain:  # type: ignore[override]
+    def domain(self) -> Domain:
         return self.of.domain
 
     @property
-    def convex(self) -> bool:  # type: ignore[override]
+    def convex(self) -> bool:
         return self.of.convex
 
     @property
@@ -23,5 +23,5 @@ class Wrapped(Problem):
         return self.of.curvature
 
     @property
-    def block(self) -> int | None:  # type: ignore[override]
+    def block(self) -> int | None:
         return self.of.block

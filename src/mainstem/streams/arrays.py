@@ -67,7 +67,7 @@ class Rows(Hosted):
         return dealt
 
     @property
-    def steps(self) -> int | None:  # type: ignore[override]
+    def steps(self) -> int | None:
         """How long all clients have rows; None: they are repeated for ever."""
         return self.dealt.steps
 

@@ -84,12 +84,12 @@ class File(Hosted):
         return spool
 
     @property
-    def clients(self) -> int:  # type: ignore[override]
+    def clients(self) -> int:
         """As many as there are keys."""
         return len(self.spool.names)
 
     @property
-    def steps(self) -> int:  # type: ignore[override]
+    def steps(self) -> int:
         """As long as the client with the fewest rows."""
         return int(self.spool.lengths.min())
 

@@ -83,12 +83,12 @@ class log(Hosted):
         return order
 
     @property
-    def clients(self) -> int:  # type: ignore[override]
+    def clients(self) -> int:
         """As many as there are segments."""
         return self.order.shape[1]
 
     @property
-    def steps(self) -> int:  # type: ignore[override]
+    def steps(self) -> int:
         """As long as the largest segment."""
         return self.order.shape[0]
 

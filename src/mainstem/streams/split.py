@@ -22,12 +22,12 @@ class Wrapped(Hosted):
     stream: Stream
 
     @property
-    def clients(self) -> int:  # type: ignore[override]
+    def clients(self) -> int:
         """As many as there are."""
         return self.stream.clients
 
     @property
-    def steps(self) -> int | None:  # type: ignore[override]
+    def steps(self) -> int | None:
         """As long as it is."""
         return self.stream.steps
 

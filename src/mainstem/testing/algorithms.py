@@ -85,7 +85,8 @@ def nested_params_come_back(algorithm: Algorithm, world: World) -> None:
     expected = world.problem.shapes
     if algorithm.personal:  # the server knows the shared part alone
         expected = expected.shared
-    assert jax.tree.structure(run.model) == jax.tree.structure(expected)
+    found_tree, wanted_tree = jax.tree.structure(run.model), jax.tree.structure(expected)
+    assert str(found_tree) == str(wanted_tree)
     for found, wanted in zip(jax.tree.leaves(run.model), jax.tree.leaves(expected), strict=True):
         assert found.shape == wanted.shape
         assert found.dtype == np.float32
@@ -197,5 +198,5 @@ def vector(model: Any) -> np.ndarray:
 
 
 def _run(algorithm: Algorithm, world: World, **settings: Any) -> Run:
-    chosen = {"steps": STEPS, "dtype": "float64", "measure": ()} | settings
+    chosen: dict[str, Any] = {"steps": STEPS, "dtype": "float64", "measure": ()} | settings
     return simulate(algorithm, world.problem, world.stream, **chosen)

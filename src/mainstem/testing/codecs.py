@@ -38,7 +38,7 @@ def _travels(codec: Codec, size: int, dtype: str, word: int) -> None:
     decoded = np.asarray(codec.decode(code, size))
     assert decoded.shape == (size,)
     assert decoded.dtype == np.dtype(dtype)
-    zero = codec.decode(codec.encode(jnp.zeros(size, dtype), random.root(1)), size)
+    zero = codec.decode(codec.encode(jnp.zeros(size, dtype), jnp.asarray(random.root(1))), size)
     assert not np.any(zero), f"{codec} makes something out of nothing"
     if codec.linear:
         assert np.array_equal(decoded, vector), f"{codec} is not linear"

@@ -19,7 +19,7 @@ class Count:
 _counting: list[Count] = []
 
 
-def _listen(event: str, duration: float, **_: Any) -> None:
+def _listen(event: str, duration_secs: float, **_: Any) -> None:
     if event == EVENT:
         for count in _counting:
             count.compiled += 1

@@ -25,7 +25,7 @@ def check_problem(problem: Problem, stream: Stream) -> None:
         samples = cast(replay.first_samples(stream), "float64")
         problem.check(*jax.tree.map(np.asarray, (samples.shown, samples.hidden)))
         vectors = Flat(problem)
-        start = vectors.init(random.root(0))
+        start = vectors.init(jnp.asarray(random.root(0)))
         draw = np.random.default_rng(1).normal(size=(3, problem.size))
         places = [np.asarray(problem.domain.project(start + 0.3 * move)) for move in draw]
         at = replay.at_all(random.root(0), random.DECIDE, jnp.int32(1), jnp.arange(stream.clients))

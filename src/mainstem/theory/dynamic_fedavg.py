@@ -7,6 +7,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Step
+from mainstem.errors import MainstemError
 from mainstem.measure.tracking import between_factor, tracking, within_factor
 from mainstem.parts import constant
 from mainstem.theory.beside import Beside, constant_of, instant_links, sent_as_it_is, summed_up
@@ -124,6 +125,8 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
     for assumed in (instant_links, sent_as_it_is, summed_up):
         assumed(run)
     algorithm, summary = run.algorithm, run.summary
+    if algorithm.sync.period != 1:
+        raise MainstemError("bound: the theorem is for an exchange after every step")
     heard = int(algorithm.participation.expected(summary.clients))
     held = {"epochs": algorithm.epochs, "batch": algorithm.batch}
     terms = tracking(run.problem, run.stream, heard=heard, horizon=summary.steps, **held)

@@ -381,7 +381,8 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
     period, step = algorithm.sync.period, constant_of(run)
     rates = chances(algorithm.participation, clients)
     rounding = algorithm.codec.variance(run.summary.size)
-    if period is None or rounding is None or not algorithm.codec.unbiased:
+    irregular = period is None or algorithm.sync.offset != 0
+    if irregular or rounding is None or not algorithm.codec.unbiased:
         raise MainstemError("bound: the theorem wants a regular sync and an unbiased codec")
 
     def of(seed: int) -> Bound:
