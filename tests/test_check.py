@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mainstem import algorithms, check, parts, problems, streams
+from mainstem.base import Domain
 from mainstem.errors import BadData, BadParameter, MainstemError
 
 MODULES = {
@@ -36,16 +37,16 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
         "algorithms",
         "ofediq",
         {"step": "fast"},
-        'ofediq: step must be a number above 0, a step-size rule or "auto"',
+        'ofediq: step must be a number above 0, a step-size rule, a schedule or "auto"',
     ),
     ("algorithms", "ofediq", {"step": math.nan}, "ofediq: step must be a finite number"),
     ("algorithms", "ofediq", {"step": 0.1, "rate": 0}, "ofediq: rate must lie in"),
     ("algorithms", "ofediq", {"step": 0.1, "period": 0}, "ofediq: period must be an integer of at"),
     ("algorithms", "ofediq", {"step": 0.1, "levels": 0}, "ofediq: levels must be an integer"),
-    ("algorithms", "ofediq", {"step": 0.1, "levels": 3, "blocks": 0}, "ofediq: blocks must be"),
+    ("algorithms", "ofediq", {"step": 0.1, "levels": 3, "blocks": 0}, "ofediq: blocks must be an"),
     ("algorithms", "fedomd", {"step": -1}, "fedomd: step must be above 0, got -1"),
     ("algorithms", "fedomd", {**SCHEDULE, "mirror": parts.entropy()}, "fedomd: step must have one"),
-    ("algorithms", "ofediq", {"step": 0.1, "blocks": 0}, "ofediq: blocks must be an integer"),
+    ("algorithms", "ofediq", {"step": 0.1, "blocks": 3}, "ofediq: blocks must be left out where"),
     ("algorithms", "ofediq", {"step": 0.1, "collect": 5}, "ofediq: collect must be a collect"),
     ("algorithms", "fedomd", {"step": 0.1, "mirror": "x"}, "fedomd: mirror must be a mirror"),
     ("algorithms", "fedomd", {"step": 0.1, "sync": 5}, "fedomd: sync must be a sync such as"),
@@ -81,6 +82,50 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "dynamic_fedavg", {"step": 1, "epochs": 0}, "dynamic_fedavg: epochs must be"),
     ("algorithms", "dynamic_fedavg", {"step": 1, "batch": 0}, "dynamic_fedavg: batch must be"),
     ("algorithms", "dynamic_fedavg", {"step": 1, "participation": 3}, "dynamic_fedavg: particip"),
+    *[  # what is left out has a part that stands there, None has not
+        ("algorithms", factory, {"step": 0.1, name: None}, f"{factory}: {name} must be")
+        for factory, names in {
+            "SendGradients": ("sync", "participation", "codec", "collect"),
+            "SendModels": ("mirror", "sync", "participation", "codec", "collect"),
+            "SendEpochs": ("epochs", "sync", "participation", "codec", "collect"),
+            "FollowResiduals": ("domain", "participation", "codec"),
+            "fedogd": ("sync", "participation", "codec", "collect"),
+            "fedomd": ("mirror", "sync", "participation", "codec", "collect"),
+            "independent": ("mirror",),
+            "fedsea": ("domain", "participation", "codec", "collect"),
+            "dynamic_fedavg": ("sync", "participation", "codec", "collect"),
+            "fedres_sgd": ("domain", "participation", "codec"),
+            "central": ("domain", "participation", "codec"),
+        }.items()
+        for name in names
+    ],
+    *[
+        ("algorithms", factory, {"step": 0.1, "collect": parts.each()}, f"{factory}: collect must ")
+        for factory in ("SendGradients", "SendModels", "SendEpochs", "fedogd", "fedomd", "fedsea")
+    ],
+    ("algorithms", "SendGradients", SCHEDULE, "SendGradients: step must depend on t alone"),
+    ("algorithms", "SendGradients", {"step": 1, "server": 3}, "SendGradients: server must be an o"),
+    ("algorithms", "SendModels", {"step": 0}, "SendModels: step must be above 0, got 0"),
+    ("algorithms", "SendEpochs", {"step": 1, "epochs": 0}, "SendEpochs: epochs must be whole numb"),
+    (
+        "algorithms",
+        "SendEpochs",
+        {"step": 1, "batch": 0},
+        "SendEpochs: batch must be whole numbers",
+    ),
+    ("algorithms", "FollowResiduals", {"step": 1, "own_step": 0}, "FollowResiduals: own_step must"),
+    ("algorithms", "FollowResiduals", {"step": 1, "message": "x"}, "FollowResiduals: message must"),
+    ("algorithms", "Resolve", {"radius": 0}, "Resolve: radius must be above 0, got 0"),
+    ("algorithms", "Resolve", {"keep": 5}, "Resolve: radius must be given where samples are kept"),
+    *[
+        ("algorithms", factory, {"step": 0.1, name: given}, f"{factory}: {name} must be {wanted}")
+        for factory in ("FollowResiduals", "fedres_sgd", "central")
+        for name, given, wanted in (
+            ("participation", parts.exactly(2), r"everyone\(\)"),
+            ("codec", parts.half(), r"plain\(\) where samples are sent"),
+            ("collect", parts.median(), "left out, or a sum, where the message is the sample"),
+        )
+    ],
     ("parts", "adagrad", {"scale": 0}, "adagrad: scale must be above 0"),
     ("parts", "adagrad", {"scale": 1, "floor": 0}, "adagrad: floor must be above 0"),
     ("parts", "after_steps", {"steps": [0]}, "after_steps: steps must be an integer of at least 1"),
@@ -90,9 +135,12 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "bernoulli", {"rate": [[0.5]]}, "bernoulli: rate must lie in"),
     ("parts", "bernoulli", {"rate": math.nan}, "bernoulli: rate must lie in"),
     ("parts", "box", {"low": 1, "high": 1}, "box: high must be above low = 1"),
-    ("parts", "box", {"low": -math.inf, "high": 1}, "box: low must be a finite number"),
-    ("parts", "constant", {"rate": -0.1}, "constant: rate must be above 0"),
-    ("parts", "constant", {"rate": True}, "constant: rate must be a finite number, got True"),
+    ("parts", "box", {"low": math.nan, "high": 1}, "box: low must be a number, got nan"),
+    ("parts", "box", {"low": True, "high": 2}, "box: low must be a number, got True"),
+    ("parts", "box", {"low": [0, 2], "high": [1, 1]}, "box: high must be above low = "),
+    ("parts", "box", {"low": math.inf, "high": math.inf}, "box: high must be above low = inf"),
+    ("parts", "constant", {"size": -0.1}, "constant: size must be above 0"),
+    ("parts", "constant", {"size": True}, "constant: size must be a finite number, got True"),
     ("parts", "entropy", {"domain": "simplex"}, "entropy: domain must be a domain such as"),
     ("parts", "euclidean", {"domain": 3}, "euclidean: domain must be a domain such as"),
     ("parts", "every", {"period": 2.5}, "every: period must be an integer of at least 1, got 2.5"),
@@ -112,6 +160,13 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "l2_ball", {"radius": math.inf}, "l2_ball: radius must be a finite number"),
     ("parts", "network", {"up": -1}, "network: up must be whole numbers of at least 0, got -1"),
     ("parts", "network", {"down": 0.5}, "network: down must be whole numbers"),
+    (
+        "parts",
+        "optimizer",
+        {"rule": "adm"},
+        'optimizer: rule must name a rule of optax, such as "a',
+    ),
+    ("parts", "optimizer", {"rule": "adam", "rate": 0.1}, "optimizer: adam refuses its arguments"),
     ("parts", "p_ball", {"p": 3, "radius": 1}, r"p_ball: p must lie in \(1, 2\], got 3"),
     ("parts", "p_ball", {"p": 1.5, "radius": 0}, "p_ball: radius must be above 0"),
     ("parts", "p_norm", {"p": 1}, r"p_norm: p must lie in \(1, 2\], got 1"),
@@ -119,6 +174,7 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "quantiser", {"levels": 0}, "quantiser: levels must be an integer of at least 1"),
     ("parts", "quantiser", {"levels": 2**16}, "quantiser: levels must be .* at most 65535"),
     ("parts", "quantiser", {"levels": 3, "blocks": 0}, "quantiser: blocks must be an integer"),
+    ("parts", "schedule", {"function": 3}, "schedule: function must be a function of t, got 3"),
     ("parts", "top_k", {"count": 0}, "top_k: count must be an integer of at least 1, got 0"),
     ("parts", "clipped", {"norm": 0}, "clipped: norm must be above 0, got 0"),
     ("parts", "clipped", {"norm": 1, "of": 3}, "clipped: of must be a collect such as"),
@@ -273,6 +329,30 @@ def test_every_factory_that_takes_something_is_in_the_table(module):
     assert takes == {factory for home, factory, _, _ in REFUSED if home == module}
 
 
+@pytest.mark.parametrize(
+    ("factory", "name"),
+    [
+        ("ofediq", "sync"),
+        ("ofediq", "codec"),
+        ("ofediq", "participation"),
+        ("ofedavg", "participation"),
+        ("independent", "sync"),
+        ("fedsea", "sync"),
+        ("fedsea", "mirror"),
+        ("fedres_sgd", "sync"),
+        ("central", "sync"),
+        ("central", "own_step"),
+        ("fedomd", "family"),
+        ("fedogd", "colour"),
+    ],
+)
+def test_a_part_that_a_paper_has_settled_is_refused_by_name(factory, name):
+    needed = {"rate": 0.5} if factory == "ofedavg" else {}
+    wanted = rf"^{factory}\(\) got an unexpected keyword argument '{name}'"
+    with pytest.raises(TypeError, match=wanted):
+        getattr(algorithms, factory)(0.1, **needed, **{name: parts.everyone()})
+
+
 def test_refusals_are_one_family():
     for kind in (BadParameter, BadData):
         assert issubclass(kind, MainstemError)
@@ -322,6 +402,6 @@ def test_words_and_kinds():
     with pytest.raises(BadParameter, match="f: w must be one of a, b, got 'c'"):
         check.one_of("f", "w", "c", ("b", "a"))
     domain = parts.box(0, 1)
-    assert check.instance("f", "d", domain, type(domain), "box(-1, 1)") is domain
+    assert check.instance("f", "d", domain, Domain, "box(-1, 1)") is domain
     with pytest.raises(BadParameter, match=r"f: d must be a domain such as box\(-1, 1\), got 3"):
-        check.instance("f", "d", 3, type(domain), "box(-1, 1)")
+        check.instance("f", "d", 3, Domain, "box(-1, 1)")

@@ -264,10 +264,15 @@ def preset(of: type, **paths: str) -> Callable[[Callable[P, V]], Callable[P, V]]
 
     def register(function: Callable[P, V]) -> Callable[P, V]:
         own = {name: paths.get(name, name) for name in parameters(function, parts=False)}
-        every = parameters(function)
+        every, anything = parameters(function), takes_anything(function)
 
         @functools.wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> V:
+            for name in kwargs:
+                if name not in every and not anything:
+                    raise TypeError(
+                        f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                    )
             try:
                 return function(*args, **kwargs)
             except BadParameter as error:

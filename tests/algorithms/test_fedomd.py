@@ -66,9 +66,9 @@ def test_fedomd_equals_the_papers_loop(geometry, sync, partial):
     collective = regret.collective_loss(expected["models"], world.loss)
     assert np.allclose(run.column("collective"), collective, rtol=0, atol=1e-10)
     consensus = regret.consensus_error(expected["models"])
-    assert np.allclose(run.consensus, consensus, rtol=0, atol=1e-10)
+    assert np.allclose(run.column("consensus"), consensus, rtol=0, atol=1e-10)
     average = regret.average_predictor(expected["models"])
-    assert np.allclose(np.ravel(run.average_model), average, rtol=0, atol=1e-10)
+    assert np.allclose(np.ravel(ms.measure.average_model(run)), average, rtol=0, atol=1e-10)
 
 
 def test_adagrad_keeps_its_state_over_syncs():

@@ -6,6 +6,7 @@ import pytest
 
 import mainstem as ms
 from mainstem import parts, random
+from mainstem.base import At, Flat, Sample, Setting
 from tests.algorithms.table import agrees, regression
 from tests.reference.ofediq import ofediq as loop
 from tests.reference.quantiser import quantise
@@ -82,3 +83,18 @@ def test_a_schedule_moves_clients_and_server_alike():
 def test_adagrad_is_refused():
     with pytest.raises(ms.MainstemError, match="step must depend on t alone"):
         ms.ofediq(parts.adagrad(0.1))
+
+
+def test_a_broadcast_between_two_syncs_keeps_what_was_not_sent():
+    """At the free pace a model may come at any step; the gradients so far are sent all the same."""
+    algorithm = ms.ofediq(0.1, period=3)
+    problem = ms.problems.linear(2, intercept=False)
+    vectors = Flat(problem)
+    gradient, at = vectors.gradient, At(1, 0, random.root(0))
+    start, client_of = algorithm.start(vectors.init(at.key), Setting(1, 1, gradient))
+    seen = [Sample(np.array([1.0, 0.0]), 1.0), Sample(np.array([0.0, 1.0]), 2.0)]
+    client = algorithm.learn(client_of(0), gradient, seen[0], at)
+    client = algorithm.download(client, start.params + 5, gradient, 0)
+    client = algorithm.learn(client, gradient, seen[1], at)
+    _, body, _ = algorithm.upload(client, at)
+    assert np.allclose(body, [-1.0, 5.0 - 2.0])

@@ -199,14 +199,13 @@ def test_three_values_that_differ_in_a_number_compile_once(made):
         changed = [leaf * factor if n == place else leaf for n, leaf in enumerate(leaves)]
         return jax.tree.unflatten(tree, changed)
 
-    if isinstance(made, Stream):
-        return _stream_compiles_once(made, other)
+    run = _sampled if isinstance(made, Stream) else compiled
     with counted() as first:
-        jax.block_until_ready(compiled(made))
+        jax.block_until_ready(run(made))
     assert first.compiled > 0
     with counted() as more:
         for factor in (0.99, 0.98):
-            jax.block_until_ready(compiled(other(factor)))
+            jax.block_until_ready(run(other(factor)))
     assert more.compiled == 0
 
 
@@ -215,14 +214,8 @@ def compiled(made):
     return used(made)
 
 
-def _stream_compiles_once(stream, other):
-    given = replay.given(stream, 0, 1, 1, "float32")
-    samples(*given, clients=stream.clients)
-    with counted() as more:
-        for factor in (0.99, 0.98):
-            sampler, drawn, pieces = replay.given(other(factor), 0, 1, 1, "float32")
-            samples(sampler, drawn, pieces, clients=stream.clients)
-    assert more.compiled == 0
+def _sampled(stream):
+    return samples(*replay.given(stream, 0, 1, 1, "float32"), clients=stream.clients)
 
 
 def _samples(sampler, drawn, pieces, clients):

@@ -25,7 +25,10 @@ def test_a_stretch_is_dispatched_before_the_next_is_prepared(monkeypatch, seeds)
     stream = ms.streams.digits(clients=10)
     ms.simulate(
         *(ms.fedogd(0.1), ms.problems.softmax(64, 10), stream),
-        **{"steps": 90, "chunk": 30, "seeds": seeds, "measure": ()},
+        steps=90,
+        chunk=30,
+        seeds=seeds,
+        measure=(),
     )
     rest = [each for each in said if each != ("prepare", 1)]
     order = [each for n, each in enumerate(rest) if each not in rest[:n]]

@@ -8,8 +8,16 @@ from tests.federate.processes import Site
 from tests.federate.secured import free_port, serving
 
 
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory):
+    """One server for all tests of a worker: each run on it has a name of its own."""
+    server = Private(tmp_path_factory.mktemp("broker") / "broker", sync="2m")
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def broker(tmp_path):
+def own_broker(tmp_path):
     """A server that lives as long as the test."""
     server = Private(tmp_path / "broker", sync="2m")
     yield server

@@ -7,14 +7,14 @@ import pytest
 from mainstem.engines.federate import broker as brokers
 
 
-def test_a_connection_closed_while_the_server_is_away_leaves_nothing_behind(broker):
+def test_a_connection_closed_while_the_server_is_away_leaves_nothing_behind(own_broker):
     async def closed(connection, after):
         await asyncio.sleep(after)
         await connection.close()
 
     async def lived():
-        connections = [await brokers.connect(broker.url) for _ in range(200)]
-        broker.process.stdin.close()  # the server ends
+        connections = [await brokers.connect(own_broker.url) for _ in range(200)]
+        own_broker.process.stdin.close()  # the server ends
         await asyncio.gather(*(closed(each, 0.2 + 0.005 * n) for n, each in enumerate(connections)))
         await asyncio.sleep(0.5)
         return asyncio.all_tasks() - {asyncio.current_task()}

@@ -50,13 +50,9 @@ def compare(url, case, dtype, tolerance):
     assert np.isclose(loss, run.loss.sum(), rtol=tolerance)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    from mainstem.engines.federate.broker import Private
-
-    server = Private(tmp_path_factory.mktemp("broker"), sync="2m")
-    yield server.url
-    server.stop()
+@pytest.fixture
+def url(broker):
+    return broker.url
 
 
 QUICK = ("fedogd", "fedogd adam", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")

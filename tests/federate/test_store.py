@@ -1,6 +1,7 @@
 """The hub's state on the broker: a write that nobody answered is found out about, not repeated or feared."""
 
 import asyncio
+import uuid
 
 import pytest
 
@@ -11,9 +12,9 @@ from mainstem.errors import BrokenRun
 SIZES = [10, 3000]  # bytes: in one message, and in pieces
 
 
-async def opened(url):
+async def opened(url, bucket):
     connection = await brokers.connect(url)
-    return connection, await Store.open(connection.jetstream(), "store", most=1000)
+    return connection, await Store.open(connection.jetstream(), bucket, most=1000)
 
 
 def unheard(call, *, arrives):
@@ -31,17 +32,23 @@ def unheard(call, *, arrives):
     return made
 
 
+@pytest.fixture
+def bucket():
+    """A name that no other test has."""
+    return f"store-{uuid.uuid4().hex}"
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("name", ["update", "put"])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_write_without_an_answer_is_made_once(size, name, arrives, broker):
+def test_a_write_without_an_answer_is_made_once(size, name, arrives, broker, bucket):
     async def lived():
-        connection, store = await opened(broker.url)
+        connection, store = await opened(broker.url, bucket)
         await store.write(bytes(size))
         setattr(store._bucket, name, unheard(getattr(store._bucket, name), arrives=arrives))
         await store.write(b"1" * size)
         await store.write(b"2" * size)  # and it goes on
-        other, again = await opened(broker.url)
+        other, again = await opened(broker.url, bucket)
         assert await again.read() == b"2" * size
         await connection.close()
         await other.close()
@@ -50,11 +57,11 @@ def test_a_write_without_an_answer_is_made_once(size, name, arrives, broker):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_another_hub_has_written_is_not_taken_for_ones_own(size, broker):
+def test_what_another_hub_has_written_is_not_taken_for_ones_own(size, broker, bucket):
     async def lived():
-        connection, store = await opened(broker.url)
+        connection, store = await opened(broker.url, bucket)
         await store.write(bytes(size))
-        other, rival = await opened(broker.url)
+        other, rival = await opened(broker.url, bucket)
         await rival.read()
         await rival.write(b"1" * size)
         store._bucket.update = unheard(store._bucket.update, arrives=False)

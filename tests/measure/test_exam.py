@@ -27,7 +27,7 @@ def stream(monkeypatch):
 def test_held_out_marks_are_balanced_accuracies_of_the_final_models(stream):
     problem = problems.personal(2, 2, classes=2)
     run = ms.simulate(ms.independent(0.02), problem, stream, steps=20, seeds=2, progress=False)
-    marks = run.held_out()["correct"]
+    marks = ms.measure.held_out(run)["correct"]
     assert marks.shape == (2, CLIENTS)
     for n in range(2):
         paper = stream.exam(n)
@@ -61,7 +61,7 @@ def test_deviation_is_measured_before_each_step_and_told_in_decibels():
             best = np.asarray(over_steps(stream.drawn(seed), pieces, np.arange(1, 10)))
             squares.append(np.sum(best**2, axis=1))
     np.testing.assert_allclose(run.column("deviation"), squares, rtol=1e-9)
-    np.testing.assert_allclose(run.msd, 10 * np.log10(np.mean(squares, axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(ms.measure.msd(run), 10 * np.log10(np.mean(squares, axis=0)), rtol=1e-9)
 
 
 def test_a_bandits_regret_is_averaged_over_those_who_chose():
@@ -72,15 +72,15 @@ def test_a_bandits_regret_is_averaged_over_those_who_chose():
     summary = Summary(3, [0], 4, 4, "float64", False, 0.0, 0, 0.0, 0)
     model = {"server": np.zeros(4)}
     run = Run({"simulate": {}}, summary, trace, model, None, problem, lambda: world, everything())
-    np.testing.assert_allclose(run.average_regret, [0, 0.3 / 0.5, 0.4 / 1.25])
-    with pytest.raises(ms.MainstemError, match=r"see run\.average_regret and run\.value"):
+    np.testing.assert_allclose(ms.measure.bandit_regret(run), [0, 0.3 / 0.5, 0.4 / 1.25])
+    with pytest.raises(ms.MainstemError, match=r"see measure\.bandit_regret\(run\) and measure\.policy_value"):
         run.regret()
     with pytest.raises(ms.MainstemError, match="held_out: the stream holds no samples out"):
-        run.held_out()
+        ms.measure.held_out(run)
     with pytest.raises(ms.MainstemError, match="dr was not recorded"):
-        run.value()
+        ms.measure.policy_value(run)
     with pytest.raises(ms.MainstemError, match="deviation was not recorded"):
-        _ = run.msd
+        ms.measure.msd(run)
 
 
 def test_deviation_wants_a_stream_that_knows_its_minimiser():

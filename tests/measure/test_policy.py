@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mainstem.errors import BadParameter, MainstemError
-from mainstem.measure.policy import Value, value_of
+from mainstem.measure.policy import Worth, worth_of
 
 
 def trace(sums, present):
@@ -16,10 +16,10 @@ def test_the_estimate_is_the_mean_over_the_rows_there_are():
     rng = np.random.default_rng(0)
     present = rng.uniform(size=(50, 4)) < 0.6
     values = np.where(present, rng.normal(size=(50, 4)), 0)
-    found = value_of(trace(values, present), "ips", clients=4)
+    found = worth_of(trace(values, present), "ips", clients=4)
     assert found.samples == present.sum()
     assert found.estimate == pytest.approx(values[present].mean())
-    everybody = value_of({"ips": values.mean(axis=1)[None]}, "ips", clients=4)
+    everybody = worth_of({"ips": values.mean(axis=1)[None]}, "ips", clients=4)
     assert everybody.samples == 200
     assert everybody.estimate == pytest.approx(values.mean())
 
@@ -29,7 +29,7 @@ def test_rows_of_one_step_may_go_together_and_the_interval_still_holds():
     rng, covered, wide = np.random.default_rng(1), 0, []
     for _ in range(1000):
         common = rng.normal(size=(80, 1))
-        found = value_of(trace(0.3 + common * np.ones((80, 4)), np.ones((80, 4))), "ips", clients=4)
+        found = worth_of(trace(0.3 + common * np.ones((80, 4)), np.ones((80, 4))), "ips", clients=4)
         covered += found.low <= 0.3 <= found.high
         wide.append(found.high - found.low)
     assert abs(covered / 1000 - 0.95) < 4.5 * np.sqrt(0.95 * 0.05 / 1000)
@@ -39,17 +39,17 @@ def test_rows_of_one_step_may_go_together_and_the_interval_still_holds():
 def test_several_seeds_are_one_long_log():
     rng = np.random.default_rng(2)
     values = rng.normal(size=(3, 20))
-    found = value_of({"dr": values}, "dr", clients=2)
+    found = worth_of({"dr": values}, "dr", clients=2)
     assert found.estimate == pytest.approx(values.mean())
     assert found.samples == 120
 
 
 def test_it_says_what_it_found():
-    assert str(Value(0.5, 0.4, 0.6, 7)) == "0.50000 [0.40000, 0.60000] from 7 rows"
+    assert str(Worth(0.5, 0.4, 0.6, 7)) == "0.50000 [0.40000, 0.60000] from 7 rows"
 
 
 def test_refusals():
-    with pytest.raises(BadParameter, match="value: kind must be one of dr, ips, reward, got 'sum'"):
-        value_of({}, "sum", clients=3)
-    with pytest.raises(MainstemError, match=r"dr was not recorded: value wants problems\.replay"):
-        value_of({"reward": np.zeros((1, 3))}, "dr", clients=3)
+    with pytest.raises(BadParameter, match="policy_value: kind must be one of dr, ips, reward, got 'sum'"):
+        worth_of({}, "sum", clients=3)
+    with pytest.raises(MainstemError, match=r"dr was not recorded: it wants problems\.replay"):
+        worth_of({"reward": np.zeros((1, 3))}, "dr", clients=3)

@@ -61,12 +61,12 @@ def test_it_is_a_numpy_loop(made):
 
 
 def test_it_has_an_automatic_step_and_advice(made):
-    stream = ms.streams.digits(clients=50)
-    run = ms.simulate(made.replace(step="auto"), PROBLEM, stream, steps=200)
-    assert run.algorithm.step.always > 0
-    assert run.accuracy[-1] > 0.85
+    stream = ms.streams.digits(clients=20)
     own = made.replace(step="auto")
-    advice = ms.advise(PROBLEM, stream, budget=0.1, horizon=200, also=[own])
+    run = ms.simulate(own, PROBLEM, stream, steps=100)
+    assert run.algorithm.step.always > 0
+    assert run.accuracy[-1] > 0.6
+    advice = ms.advise(PROBLEM, stream, budget=0.1, horizon=100, also=[own])
     assert "TopKAdaGrad" in [row["algorithm"] for row in advice.table()]
     assert len({row.regret for row in advice.rows}) > 1
 
@@ -76,7 +76,9 @@ def test_what_it_does_not_declare_is_named(made):
     with pytest.raises(ms.MainstemError, match="declares no family of theorems"):
         run.bound()
     adaptive = ms.fedogd("auto", server=parts.optimizer("adam", learning_rate=0.1))
-    with pytest.raises(ms.MainstemError, match="only of an algorithm that declares what it `sends`"):
+    with pytest.raises(
+        ms.MainstemError, match="only of an algorithm that declares what it `sends`"
+    ):
         ms.simulate(adaptive, PROBLEM, ms.streams.digits(clients=10), steps=5)
 
 

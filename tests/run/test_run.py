@@ -98,7 +98,7 @@ def test_a_column_that_was_not_recorded_is_named(run):
     ):
         _ = run.mse
     with pytest.raises(ms.MainstemError, match='measure=\\["average"\\]'):
-        _ = run.average_model
+        ms.measure.average_model(run)
 
 
 def test_to_pandas_has_a_row_for_each_step_and_seed(run):

@@ -100,7 +100,7 @@ def regret_and_risk(lottery, step, regret, risk):
     )
     measured = run.regret("all")
     unlucky = RUNS * lottery.risk + 3 * np.sqrt(RUNS * lottery.risk * (1 - lottery.risk))
-    excess = np.sort(lottery.excess(run.average_model[:RUNS]))
+    excess = np.sort(lottery.excess(ms.measure.average_model(run)[:RUNS]))
     return (
         holds(measured.values + measured.gaps, regret.value),
         holds(excess[: RUNS - int(unlucky)], risk.value),

@@ -8,11 +8,11 @@ from mainstem import algorithms, check, parts
 from mainstem.advice.personal import Parts, look_at_parts, plans
 from mainstem.advice.pilot import Pilot, look
 from mainstem.advice.step import ALONE, Way, best_step, predicted, way_of, with_steps
-from mainstem.base import MODELS, Algorithm, Problem, Stream
+from mainstem.base import MODELS, Algorithm, Problem, Step, Stream
 from mainstem.parts import constant
 from mainstem.spec import name_of
 from mainstem.theory import plan
-from mainstem.value import Value, shown
+from mainstem.value import Value, parts_of, shown
 
 
 class Row(NamedTuple):
@@ -105,9 +105,9 @@ def advise(
     for own in also:
         way = way_of(own, stream.clients, problem.size, horizon)
         step = _short(best_step(way, pilot, horizon))
-        taken = own.step.always if own.step.always is not None else step  # type: ignore[attr-defined]
         chosen = with_steps(own, constant(step))
-        rows.append(_row(chosen, float(taken), way, pilot, horizon, "your own"))
+        taken = next((it.always for _, it in parts_of(chosen) if isinstance(it, Step)), None)
+        rows.append(_row(chosen, float(taken or step), way, pilot, horizon, "your own"))
     rows.sort(key=lambda row: (row.regret, _alpha(row, pilot, horizon)))
     return Advice(rows, pilot)
 

@@ -118,6 +118,11 @@ class Participation(Value):
     def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
         """Who is heard at step t, bool [clients]."""
 
+    @property
+    def chance(self) -> Any:
+        """p_k, one or one for each client, where every client tosses a coin of its own; else None."""
+        return None
+
     def check(self, steps: int, clients: int) -> None:
         """Refuses a number of steps or clients that does not fit."""
 

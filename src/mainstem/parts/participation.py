@@ -21,6 +21,7 @@ class everyone(Participation):
     """
 
     everyone = True
+    chance = 1.0
 
     def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
         return jnp.ones(clients, bool)
@@ -39,6 +40,10 @@ class bernoulli(Participation):
     @property
     def everyone(self) -> bool:
         return bool(np.all(np.asarray(self.rate) == 1))
+
+    @property
+    def chance(self) -> Any:
+        return self.rate
 
     def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
         draws = random.uniform(random.fold(key, random.PARTICIPATE, t), (clients,))

@@ -53,12 +53,19 @@ def regret_at(run: Any, at: np.ndarray, kind: str) -> np.ndarray:
 
 def schedule_of(run: Any) -> float | Falling:
     """The run's step: a constant, or one over time; others are in no theorem."""
-    step = run.algorithm.step
+    step = declared(run, "step")
     if step.always is not None:
         return float(step.always)
     if step.falling is not None:
         return Falling(float(step.falling.sigma), float(step.falling.shift))
     raise MainstemError(f"bound: no theorem has the step {step}: take a constant or a rule")
+
+
+def declared(run: Any, fact: str) -> Any:
+    """What the run's algorithm says of itself; refused by the name of the fact if it does not."""
+    if not hasattr(run.algorithm, fact):
+        raise MainstemError(f"bound: {run.name} declares no {fact}, which the theorem asks for")
+    return getattr(run.algorithm, fact)
 
 
 def constant_of(run: Any) -> float:

@@ -10,7 +10,14 @@ from mainstem.base import Step
 from mainstem.errors import MainstemError
 from mainstem.measure.tracking import between_factor, tracking, within_factor
 from mainstem.parts import constant
-from mainstem.theory.beside import Beside, constant_of, instant_links, sent_as_it_is, summed_up
+from mainstem.theory.beside import (
+    Beside,
+    constant_of,
+    declared,
+    instant_links,
+    sent_as_it_is,
+    summed_up,
+)
 from mainstem.theory.bound import Bound, Rate
 
 
@@ -128,7 +135,7 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
     if algorithm.sync.period != 1:
         raise MainstemError("bound: the theorem is for an exchange after every step")
     heard = int(algorithm.participation.expected(summary.clients))
-    held = {"epochs": algorithm.epochs, "batch": algorithm.batch}
+    held = {name: declared(run, name) for name in ("epochs", "batch")}
     terms = tracking(run.problem, run.stream, heard=heard, horizon=summary.steps, **held)
     bound = dynamic_fedavg_theorem_1(
         at,

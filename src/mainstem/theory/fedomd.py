@@ -18,7 +18,7 @@ from mainstem import check
 from mainstem.base import Step
 from mainstem.errors import MainstemError
 from mainstem.measure import constants, geometry
-from mainstem.parts import constant, inverse_time
+from mainstem.parts import constant, euclidean, inverse_time
 from mainstem.theory.beside import (
     Beside,
     averaged,
@@ -162,7 +162,7 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
     """A run's collective regret beside Theorem 1 or 2, by its step."""
     for assumed in (everyone_heard, instant_links, sent_as_it_is, summed_up):
         assumed(run)
-    mirror, steps = run.algorithm.mirror, run.summary.steps
+    mirror, steps = run.algorithm.mirror or euclidean(run.algorithm.domain), run.summary.steps
     schedule, gap = schedule_of(run), geometry.gap(run.algorithm.sync, steps)
     if mirror.dual_norm is None:
         raise MainstemError("bound: Assumption 2 fails for this mirror map")

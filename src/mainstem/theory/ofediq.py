@@ -405,16 +405,6 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
     return Beside(clients * regret_at(run, at, "global"), averaged(run, of))
 
 
-def chances(participation: Any, clients: int) -> Any:
-    """p_k, where every client tosses a coin of its own; refused otherwise."""
-    if participation.everyone:
-        return 1.0
-    rate = getattr(participation, "rate", None)
-    if rate is None or not participation.apart:
-        raise MainstemError("bound: the theorem is for clients that toss a coin each")
-    return rate
-
-
 THEOREMS = (
     ofediq_theorem_1,
     ofediq_theorem_2,
