@@ -200,9 +200,7 @@ def test_three_values_that_differ_in_a_number_compile_once(made):
         return jax.tree.unflatten(tree, changed)
 
     run = _sampled if isinstance(made, Stream) else compiled
-    with counted() as first:
-        jax.block_until_ready(run(made))
-    assert first.compiled > 0
+    jax.block_until_ready(run(made))
     with counted() as more:
         for factor in (0.99, 0.98):
             jax.block_until_ready(run(other(factor)))

@@ -99,8 +99,7 @@ class SendEpochs(mx.Algorithm):
     def merge(
         self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
     ) -> tuple[mx.Params, mx.Params]:
-        mean = got.mean(otherwise=server)
-        return mean, mean
+        return got.averaged(server)
 
     def download(
         self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any

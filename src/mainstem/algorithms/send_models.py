@@ -70,8 +70,7 @@ class SendModels(mx.Algorithm):
     def merge(
         self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
     ) -> tuple[mx.Params, mx.Params]:
-        mean = got.mean(otherwise=server)
-        return mean, mean
+        return got.averaged(server)
 
     def download(
         self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any

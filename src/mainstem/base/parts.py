@@ -203,6 +203,11 @@ class Collected(NamedTuple):
         """The weighted mean body; `otherwise` when nothing arrived."""
         return self.unless_empty(self.sum / jnp.where(self.count > 0, self.weight, 1), otherwise)
 
+    def averaged(self, server: Params) -> tuple[Params, Params]:
+        """The mean model as the server's next state and as its broadcast; nothing arrived: as it was."""
+        mean = self.mean(otherwise=server)
+        return mean, mean
+
     def unless_empty(self, new: Any, old: Any) -> Any:
         """`new`, but `old` when nothing arrived: a merge of nothing changes nothing."""
         return jax.tree.map(lambda x, y: jnp.where(self.count > 0, x, y), new, old)

@@ -5,15 +5,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mainstem.base import Domain, Linear, Params, Sample
+from mainstem.base import Domain, Params
 from mainstem.parts.domain import everything
-from mainstem.problems.supervised import Supervised, ridge_field
+from mainstem.problems.supervised import LinearModel, ridge_field
 from mainstem.random import Key
 from mainstem.value import flag, integer, part, value
 
 
 @value
-class logistic(Supervised):
+class logistic(LinearModel):
     r"""Logistic regression: labels 0 and 1, scored by a linear function.
 
     .. math:: \ell(w) = \log(1 + \exp(\mp w \cdot x)) + \frac{\rho}{2} |w|^2
@@ -30,16 +30,9 @@ class logistic(Supervised):
     intercept: bool = flag(default=True)
     domain: Domain = part(Domain, "l2_ball(1)", default=everything())
 
-    convex = True
     classes = 2
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (self.features,)
-
-    @property
-    def linear(self) -> Linear:
-        return Linear(self._row, slope=1.0, bend=0.25)
+    slope = 1.0
+    bend = 0.25
 
     def init(self, key: Key) -> Params:
         return jnp.zeros(self.features + self.intercept)
@@ -52,5 +45,5 @@ class logistic(Supervised):
     def penalty(self, scores: Any, target: Any) -> Any:
         return jax.nn.softplus(jnp.where(target == 1, -scores, scores))
 
-    def _row(self, seen: Sample) -> Any:
-        return jnp.append(seen.shown, 1) if self.intercept else seen.shown
+    def row(self, x: Any) -> Any:
+        return jnp.append(x, 1) if self.intercept else x

@@ -7,14 +7,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base import Form, Linear, Params, Sample, constant
-from mainstem.problems.supervised import Supervised, ridge_field, second_moment
+from mainstem.base import Params, constant
+from mainstem.problems.supervised import LeastSquares, ridge_field
 from mainstem.random import Key
 from mainstem.value import integer, positive, value
 
 
 @value
-class random_features(Supervised):
+class random_features(LeastSquares):
     r"""Least squares on random cosines of the features: convex, and nearly as rich as a Gaussian kernel.
 
     .. math:: \ell(w) = \frac{1}{2} (w \cdot z(x) - y)^2 + \frac{\rho}{2} |w|^2, \quad
@@ -33,33 +33,10 @@ class random_features(Supervised):
     ridge: float | None = ridge_field()
     seed: int = integer(default=0, least=0)
 
-    convex = True
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (self.features,)
-
-    @property
-    def linear(self) -> Linear:
-        return Linear(self._row, slope=None, bend=1.0)
-
     def init(self, key: Key) -> Params:
         return jnp.zeros(self.count)
 
-    def apply(self, params: Any, x: Any) -> Any:
-        return self._lifted(x) @ params
-
-    def penalty(self, scores: Any, target: Any) -> Any:
-        return 0.5 * (scores - target) ** 2
-
-    def form(self, seen: Sample) -> Form:
-        z = self._lifted(seen.shown)
-        return Form(second_moment(z, self.ridge), seen.hidden * z, 0.5 * seen.hidden**2)
-
-    def _row(self, seen: Sample) -> Any:
-        return self._lifted(seen.shown)
-
-    def _lifted(self, x: Any) -> Any:
+    def row(self, x: Any) -> Any:
         normals, phases = _drawn(self.seed, self.features, self.count)
         frequencies = (1 / self.bandwidth) * constant(normals)
         return math.sqrt(2 / self.count) * jnp.cos(x @ frequencies + constant(phases))

@@ -6,15 +6,15 @@ from typing import Any
 import jax.numpy as jnp
 from optax import losses
 
-from mainstem.base import Domain, Linear, Sample
+from mainstem.base import Domain
 from mainstem.parts.domain import everything
-from mainstem.problems.supervised import Supervised, ridge_field
+from mainstem.problems.supervised import LinearModel, ridge_field
 from mainstem.random import Key
 from mainstem.value import integer, part, value
 
 
 @value
-class softmax(Supervised):
+class softmax(LinearModel):
     r"""Multinomial logistic regression: labels 0 to classes - 1, cross-entropy of the softmax of the scores.
 
     .. math:: \ell(W, b) = \log \sum_c \exp(s_c) - s_y + \frac{\rho}{2} (|W|^2 + |b|^2), \quad s = W^T x + b
@@ -30,15 +30,8 @@ class softmax(Supervised):
     ridge: float | None = ridge_field()
     domain: Domain = part(Domain, "l2_ball(1)", default=everything())
 
-    convex = True
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (self.features,)
-
-    @property
-    def linear(self) -> Linear:
-        return Linear(self._row, slope=math.sqrt(2), bend=0.5)
+    slope = math.sqrt(2)
+    bend = 0.5
 
     def init(self, key: Key) -> Any:
         weights = jnp.zeros((self.features, self.classes))
@@ -50,5 +43,5 @@ class softmax(Supervised):
     def penalty(self, scores: Any, target: Any) -> Any:
         return losses.softmax_cross_entropy_with_integer_labels(scores, target)
 
-    def _row(self, seen: Sample) -> Any:
-        return jnp.append(seen.shown, 1)
+    def row(self, x: Any) -> Any:
+        return jnp.append(x, 1)

@@ -2,14 +2,14 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import At, Domain, Problem, Sample
+from mainstem.base import At, Domain, Form, Linear, Problem, Sample
 from mainstem.errors import BadData
 from mainstem.parts.domain import everything
 from mainstem.value import leaf
@@ -79,6 +79,47 @@ class Supervised(Problem):
         scores = self.apply_many(params, samples.shown)
         losses = jax.vmap(self._charged, in_axes=(None, 0, 0))(params, scores, samples.hidden)
         return samples, losses, jax.vmap(self.metrics)(scores, samples)
+
+
+class LinearModel(Supervised):
+    """Scores that are linear in the model: `row(x)` is the vector that the model is multiplied with."""
+
+    features: int
+    slope: ClassVar[float | None] = None  # the largest gradient of the penalty in the scores
+    bend: ClassVar[float]  # its largest second derivative
+
+    convex = True
+
+    @abc.abstractmethod
+    def row(self, x: Any) -> Any:
+        """What the model is multiplied with."""
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.features,)
+
+    @property
+    def linear(self) -> Linear:
+        return Linear(self._seen_row, self.slope, self.bend)
+
+    def _seen_row(self, seen: Sample) -> Any:
+        return self.row(seen.shown)
+
+
+class LeastSquares(LinearModel):
+    """Half the squared error of a prediction that is linear in the model."""
+
+    bend = 1.0
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return self.row(x) @ params
+
+    def penalty(self, scores: Any, target: Any) -> Any:
+        return 0.5 * (scores - target) ** 2
+
+    def form(self, seen: Sample) -> Form:
+        x = self.row(seen.shown)
+        return Form(second_moment(x, self.ridge), seen.hidden * x, 0.5 * seen.hidden**2)
 
 
 def second_moment(x: Any, ridge: Any) -> Any:

@@ -10,14 +10,7 @@ from mainstem.base import Step
 from mainstem.errors import MainstemError
 from mainstem.measure.tracking import between_factor, tracking, within_factor
 from mainstem.parts import constant
-from mainstem.theory.beside import (
-    Beside,
-    constant_of,
-    declared,
-    instant_links,
-    sent_as_it_is,
-    summed_up,
-)
+from mainstem.theory import beside
 from mainstem.theory.bound import Bound, Rate
 
 
@@ -127,26 +120,26 @@ def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> 
 # --- which runs it speaks of ----------------------------------------------------------------------
 
 
-def of_run(run: Any, at: np.ndarray) -> Beside:
+def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's mean-square deviation beside the rate of Theorem 1, its constant fitted."""
-    for assumed in (instant_links, sent_as_it_is, summed_up):
+    for assumed in (beside.instant_links, beside.sent_as_it_is, beside.summed_up):
         assumed(run)
     algorithm, summary = run.algorithm, run.summary
     if algorithm.sync.period != 1:
         raise MainstemError("bound: the theorem is for an exchange after every step")
     heard = int(algorithm.participation.expected(summary.clients))
-    held = {name: declared(run, name) for name in ("epochs", "batch")}
+    held = {name: beside.declared(run, name) for name in ("epochs", "batch")}
     terms = tracking(run.problem, run.stream, heard=heard, horizon=summary.steps, **held)
     bound = dynamic_fedavg_theorem_1(
         at,
-        step=constant_of(run),
+        step=beside.constant_of(run),
         curvature=run.problem.curvature,
         noise=terms.noise,
         disagreement=terms.disagreement,
         drift=terms.drift,
     )
     measured = np.atleast_2d(run.column("deviation"))[:, at - 1]
-    return Beside(measured, bound.fitted(measured.mean(axis=0)))
+    return beside.Beside(measured, bound.fitted(measured.mean(axis=0)))
 
 
 THEOREMS = (dynamic_fedavg_lemma_1, dynamic_fedavg_theorem_1)

@@ -19,17 +19,7 @@ from mainstem.base import Step
 from mainstem.errors import MainstemError
 from mainstem.measure import constants, geometry
 from mainstem.parts import constant, euclidean, inverse_time
-from mainstem.theory.beside import (
-    Beside,
-    averaged,
-    everyone_heard,
-    instant_links,
-    prefix_of,
-    regret_at,
-    schedule_of,
-    sent_as_it_is,
-    summed_up,
-)
+from mainstem.theory import beside
 from mainstem.theory.bound import Bound
 
 COLLECTIVE = "collective regret, eq. (2)"
@@ -158,17 +148,22 @@ def fedomd_strongly_convex(curvature: float) -> Step:
 # --- which runs they speak of ---------------------------------------------------------------------
 
 
-def of_run(run: Any, at: np.ndarray) -> Beside:
+def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's collective regret beside Theorem 1 or 2, by its step."""
-    for assumed in (everyone_heard, instant_links, sent_as_it_is, summed_up):
+    for assumed in (
+        beside.everyone_heard,
+        beside.instant_links,
+        beside.sent_as_it_is,
+        beside.summed_up,
+    ):
         assumed(run)
     mirror, steps = run.algorithm.mirror or euclidean(run.algorithm.domain), run.summary.steps
-    schedule, gap = schedule_of(run), geometry.gap(run.algorithm.sync, steps)
+    schedule, gap = beside.schedule_of(run), geometry.gap(run.algorithm.sync, steps)
     if mirror.dual_norm is None:
         raise MainstemError("bound: Assumption 2 fails for this mirror map")
 
     def of(seed: int) -> Bound:
-        prefix = prefix_of(run, steps, seed)
+        prefix = beside.prefix_of(run, steps, seed)
         steepest = constants.lipschitz(prefix, mirror.dual_norm)
         if steepest.how == "at least" or not np.isfinite(steepest.value):
             raise MainstemError("bound: the losses have no known Lipschitz constant on the domain")
@@ -187,7 +182,7 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
             )
         return fedomd_theorem_2(at, gap=gap, lipschitz=steepest.value, curvature=schedule.sigma / 2)
 
-    return Beside(regret_at(run, at, "collective"), averaged(run, of))
+    return beside.Beside(beside.regret_at(run, at, "collective"), beside.averaged(run, of))
 
 
 THEOREMS = (

@@ -13,7 +13,7 @@ from mainstem import check
 from mainstem.base import Step
 from mainstem.measure import constants
 from mainstem.parts import constant
-from mainstem.theory.beside import Beside, prefix_of, regret_at
+from mainstem.theory import beside
 from mainstem.theory.bound import Rate
 
 PERSONAL = "mean personal regret of a client and step"
@@ -205,13 +205,13 @@ def fedres_exploration(
 # --- which runs they speak of ---------------------------------------------------------------------
 
 
-def of_run(run: Any, at: np.ndarray) -> Beside:
+def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's personal regret beside the rate of Theorem 2.
 
     Its constants are rough, taken from the losses and models at the end of the run.
     """
     linear, seed = run.problem.linear, run.summary.seeds[0]
-    prefix = prefix_of(run, min(run.summary.steps, 200), seed)
+    prefix = beside.prefix_of(run, min(run.summary.steps, 200), seed)
     squares = constants.row_squares(prefix)
     models = run.client_models.reshape(len(run.summary.seeds), run.summary.clients, -1)[0]
     shared = np.size(run.models["server"]) // len(run.summary.seeds)
@@ -228,8 +228,8 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
         radius=max(float(np.sqrt(np.sum(models**2, axis=1)).max()), 1e-12),
         round_trip=1 + int(np.max(links["up"]) + np.max(links["down"])),
     )
-    measured = regret_at(run, at, "personal") / at
-    return Beside(measured, rate.fitted(measured.mean(axis=0)))
+    measured = beside.regret_at(run, at, "personal") / at
+    return beside.Beside(measured, rate.fitted(measured.mean(axis=0)))
 
 
 THEOREMS = (fedres_theorem_1, fedres_theorem_2, fedres_theorem_3)

@@ -24,16 +24,7 @@ from mainstem.errors import MainstemError
 from mainstem.measure import geometry
 from mainstem.measure.heterogeneity import heterogeneity
 from mainstem.parts import constant, inverse_time
-from mainstem.theory.beside import (
-    Beside,
-    everyone_heard,
-    instant_links,
-    prefix_of,
-    regret_at,
-    schedule_of,
-    sent_as_it_is,
-    summed_up,
-)
+from mainstem.theory import beside
 from mainstem.theory.bound import Bound, Rate
 
 EXPECTED = "expected regret, eq. (3)"
@@ -312,15 +303,20 @@ def fedsea_gap(steps: int, clients: int) -> int:
 # --- which runs they speak of ---------------------------------------------------------------------
 
 
-def of_run(run: Any, at: np.ndarray) -> Beside:
+def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's expected regret beside Theorem 1 or 2, by its step."""
-    for assumed in (everyone_heard, instant_links, sent_as_it_is, summed_up):
+    for assumed in (
+        beside.everyone_heard,
+        beside.instant_links,
+        beside.sent_as_it_is,
+        beside.summed_up,
+    ):
         assumed(run)
     if not run.domain.whole:
         raise MainstemError("bound: FedSEA's theorems assume that no projection acts")
-    schedule = schedule_of(run)
+    schedule = beside.schedule_of(run)
     seed = run.summary.seeds[0]
-    prefix = prefix_of(run, run.summary.steps, seed)
+    prefix = beside.prefix_of(run, run.summary.steps, seed)
     known = heterogeneity(prefix)
     if np.isnan(known.noise).any():
         raise MainstemError("bound: the noise of these losses grows with the model: no sigma^2")
@@ -347,7 +343,7 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
                 **most,
             )
         found.append(bound)
-    return Beside(regret_at(run, at, "expected"), _joined(found, at))
+    return beside.Beside(beside.regret_at(run, at, "expected"), _joined(found, at))
 
 
 def _joined(found: Sequence[Bound], at: np.ndarray) -> Bound:

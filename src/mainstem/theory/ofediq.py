@@ -16,15 +16,7 @@ from mainstem.base import Step
 from mainstem.errors import MainstemError
 from mainstem.measure import constants
 from mainstem.parts import constant, quantiser
-from mainstem.theory.beside import (
-    Beside,
-    averaged,
-    constant_of,
-    instant_links,
-    prefix_of,
-    regret_at,
-    summed_up,
-)
+from mainstem.theory import beside
 from mainstem.theory.bound import SUMMED, Bound
 
 BELOW = 0.999  # of a limit that the step must stay below
@@ -373,20 +365,22 @@ def ofediq_convex(
 # --- which runs they speak of ---------------------------------------------------------------------
 
 
-def of_run(run: Any, at: np.ndarray) -> Beside:
+def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's global regret, summed over the clients, beside Theorem 1 or 2."""
-    summed_up(run)
-    instant_links(run)
+    beside.summed_up(run)
+    beside.instant_links(run)
     algorithm, clients = run.algorithm, run.summary.clients
-    period, step = algorithm.sync.period, constant_of(run)
-    rates = chances(algorithm.participation, clients)
+    period, step = algorithm.sync.period, beside.constant_of(run)
+    rates = algorithm.participation.chance
+    if rates is None:
+        raise MainstemError("bound: the theorem is for clients that toss a coin each")
     rounding = algorithm.codec.variance(run.summary.size)
     irregular = period is None or algorithm.sync.offset != 0
     if irregular or rounding is None or not algorithm.codec.unbiased:
         raise MainstemError("bound: the theorem wants a regular sync and an unbiased codec")
 
     def of(seed: int) -> Bound:
-        prefix = prefix_of(run, at[-1], seed)
+        prefix = beside.prefix_of(run, at[-1], seed)
         smooth = constants.smoothness(prefix)
         if smooth.how == "at least":
             raise MainstemError("bound: the theorems are for convex losses of known smoothness")
@@ -402,7 +396,7 @@ def of_run(run: Any, at: np.ndarray) -> Beside:
             return ofediq_theorem_1(at, **known)
         return ofediq_theorem_2(at, period=period, rounding=rounding, **known)
 
-    return Beside(clients * regret_at(run, at, "global"), averaged(run, of))
+    return beside.Beside(clients * beside.regret_at(run, at, "global"), beside.averaged(run, of))
 
 
 THEOREMS = (
