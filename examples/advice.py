@@ -15,6 +15,7 @@ import numpy as np
 import mainstem as ms
 from mainstem import streams
 from mainstem.base import Algorithm, Problem, Stream
+from mainstem.spec import name_of
 
 CLIENTS, STEPS, SEEDS, BUDGET = 1000, 500, 3, 0.01
 GRID = np.geomspace(0.01, 10, 10)
@@ -42,8 +43,7 @@ def score(algorithm: Algorithm, problem: Problem, stream: Stream) -> float:
 
 def again(algorithm: Algorithm, step: float | str) -> Algorithm:
     """The same algorithm with another step."""
-    arguments = algorithm.spec.arguments | {"step": step}
-    return getattr(ms, algorithm.spec.name)(**arguments)
+    return algorithm.replace(step=step)
 
 
 def ranked(name: str) -> Algorithm:
@@ -55,7 +55,7 @@ def ranked(name: str) -> Algorithm:
         shared = row.algorithm.traits.decides_with_broadcast
         measure = () if shared else ("collective",)
         run = ms.simulate(row.algorithm, problem, stream, steps=STEPS, measure=measure)
-        label = f"{row.algorithm.spec.name}, {100 * row.uplink_share:.1f} % up"
+        label = f"{name_of(row.algorithm)}, {100 * row.uplink_share:.1f} % up"
         print(f"  {label:26}{row.regret:10.4g}{float(run.regret()):10.4g}   {row.parameters}")
     return advice.best
 

@@ -128,7 +128,7 @@ def fedsea() -> Figure:
     problem, stream = ms.problems.quadratic(5), ms.streams.sea_quadratic(FEW, spatial=1.0)
     size = {"steps": 100, "seeds": 20, "measure": ["consensus"]}
     curves = {
-        every(tau): ms.simulate(ms.fedsea(0.05, tau), problem, stream, **size).consensus
+        every(tau): ms.simulate(ms.fedsea(0.05, tau), problem, stream, **size).column("consensus")
         for tau in (1, 5, 20)
     }
     return figures.curves(curves, "consensus")

@@ -12,8 +12,7 @@ from mainstem.errors import BadParameter
 
 def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
     """The error for `owner`'s parameter `name`: raise what this returns."""
-    made = getattr(got, "spec", None)  # a part is better named by how it was made
-    shown = " ".join(repr(got if made is None else made).split())
+    shown = " ".join(repr(got).split())
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return BadParameter(f"{owner}: {name} must {wanted}, got {shown}", name)
 

@@ -121,8 +121,14 @@ def _content(given: Any, above: set[int]) -> Any:
     if isinstance(given, types.CodeType):
         return given.co_code, given.co_names, _content(given.co_consts, above)
     if isinstance(given, types.FunctionType):
+        if (
+            given.__module__ != "__main__"
+            and _imported(given.__module__, given.__qualname__) is given
+        ):
+            return f"{given.__module__}:{given.__qualname__}"
         cells = [_cell(each) for each in given.__closure__ or ()]
-        parts = given.__code__, given.__defaults__, given.__kwdefaults__, cells
+        read = {n: given.__globals__[n] for n in _names(given.__code__) if n in given.__globals__}
+        parts = given.__code__, given.__defaults__, given.__kwdefaults__, cells, read
         return [_content(each, above) for each in parts]
     if hasattr(given, "__wrapped__"):
         return _content(given.__wrapped__, above)
@@ -130,6 +136,12 @@ def _content(given: Any, above: set[int]) -> Any:
         named = [(f.name, getattr(given, f.name, None)) for f in dataclasses.fields(given)]
         return type(given).__qualname__, _content(dict(named), above)
     raise _Opaque
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """What a function and those inside it may read from outside."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return sorted({*code.co_names, *(name for each in inner for name in _names(each))})
 
 
 def _cell(cell: Any) -> Any:

@@ -119,9 +119,7 @@ def test_every_exported_name_is_here(home):
 
 @pytest.mark.parametrize(("home", "made"), ALL, ids=lambda it: repr(it)[:60])
 def test_it_is_data(home, made):
-    in_memory = isinstance(made, streams.arrays) or "arrays" in repr(made)
-    in_files = not in_memory and not hasattr(made, "function") and "custom" not in repr(made)
-    check_value(made, in_files=in_files and "generated" not in repr(made))
+    check_value(made)
 
 
 @pytest.mark.parametrize(("home", "made"), ALL, ids=lambda it: repr(it)[:60])

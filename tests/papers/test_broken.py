@@ -4,14 +4,17 @@ from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import pytest
 
 import mainstem as ms
 from mainstem import parts
+from mainstem.base import Domain
 from mainstem.papers import reproduce as papers
 from mainstem.papers import rizk
 from mainstem.papers.results import fedsea_rates
+from mainstem.value import positive, value
 
 
 def rounded_down(monkeypatch):
@@ -22,18 +25,25 @@ def rounded_down(monkeypatch):
 
 def unweighted(monkeypatch):
     """Sums without 1 / p_k: what few say counts as what few say."""
-    monkeypatch.setattr(
-        import_module("mainstem.algorithms.ofediq"), "constant", lambda x: jnp.ones(x.shape)
-    )
+    monkeypatch.setattr(parts.bernoulli, "weight", lambda self, k: 1.0)
+
+
+@value
+class leaky_ball(Domain):
+    """A ball that does not hold what is in it."""
+
+    radius: float = positive()
+
+    def project(self, params):
+        return params
+
+    def support(self, gradient):
+        return parts.l2_ball(self.radius).support(gradient)
 
 
 def unprojected(monkeypatch):
     """A step that leaves the domain."""
-
-    def ball(*arguments):
-        return parts.l2_ball(*arguments)._replace(project=lambda x: x)
-
-    monkeypatch.setattr(fedsea_rates, "parts", SimpleNamespace(l2_ball=ball))
+    monkeypatch.setattr(fedsea_rates, "parts", SimpleNamespace(l2_ball=leaky_ball))
 
 
 def unnormalised(monkeypatch):
@@ -61,7 +71,16 @@ BROKEN = [
 ]
 
 
+@pytest.fixture
+def _nothing_compiled():
+    """A program that is kept would not have the fault, or have it afterwards."""
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("_nothing_compiled")
 @pytest.mark.parametrize(("fault", "name", "data"), BROKEN)
 def test_a_fault_changes_a_verdict(fault, name, data, monkeypatch, tmp_path, request):
     if data:

@@ -2,14 +2,19 @@
 
 import mainstem as ms
 from mainstem import parts
+from mainstem.base import Stream
 from mainstem.papers import runner
 from mainstem.papers.results.fedsea_rates import steep
-from mainstem.spec import recorded
+from mainstem.value import integer, part, value
 
 
-@recorded
-def own_stream(inner):
-    return ms.streams.sometimes(inner, 0.5)
+@value
+class own_stream(Stream):
+    of: Stream = part(Stream, "digits(3)")
+    clients: int = integer(default=3, least=1)
+
+    def sample(self, piece, at, drawn):
+        return self.of.sample(piece, at, drawn)
 
 
 def modules(*made):
@@ -18,11 +23,27 @@ def modules(*made):
 
 def test_a_run_needs_what_made_it_and_what_that_imports():
     found = modules(ms.fedsea(0.1), ms.problems.mlp(3), ms.streams.digits(3))
-    assert {"mainstem.algorithms.fedsea", "mainstem.algorithms.fedomd"} <= found
+    assert {"mainstem.algorithms.send_models", "mainstem.parts.step"} <= found
     assert {"mainstem.parts.mirror", "mainstem.problems.supervised"} <= found
-    assert "mainstem.streams.deal" in found
-    for other in ("algorithms.ofediq", "parts.quantiser", "problems.cnn", "streams.tasks"):
+    assert {"mainstem.streams.deal", "mainstem.value", "mainstem.check"} <= found
+    for other in ("send_gradients", "ofediq", "fedomd", "fedres_sgd"):
+        assert f"mainstem.algorithms.{other}" not in found
+    for other in ("parts.quantiser", "parts.optimizer", "problems.cnn", "streams.tasks"):
         assert f"mainstem.{other}" not in found
+
+
+def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
+    """The rest of what it imports says something, or is part of what it is given."""
+    places = [runner.PACKAGE / name for name in runner.ENGINE]
+    files = [file for place in places for file in ({place} | set(place.rglob("*.py")))]
+    inside = {
+        ".".join(["mainstem", *file.relative_to(runner.PACKAGE).with_suffix("").parts])
+        for file in files
+        if file.suffix == ".py" and file.stem != "__init__"
+    }
+    outside = set().union(*(runner.imported(module) for module in inside)) - inside
+    told = ("advice.", "check", "engines.progress", "errors", "parts.network", "run.", "spec", "value")
+    assert not [name for name in outside if not name.removeprefix("mainstem.").startswith(told)]
 
 
 def test_parts_of_parts_count():
@@ -41,7 +62,7 @@ def test_the_code_of_one_algorithm_does_not_depend_on_another(monkeypatch):
     real = runner.source
 
     def changed(module):
-        return real(module) + ("# changed" if module == "mainstem.algorithms.ofediq" else "")
+        return real(module) + ("# changed" if module.endswith("algorithms.send_gradients") else "")
 
     monkeypatch.setattr(runner, "source", changed)
     after = {make: runner.code(make(0.1)) for make in before}

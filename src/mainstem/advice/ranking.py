@@ -93,6 +93,9 @@ def advise(
     budget = check.positive("advise", "budget", budget)
     if budget > 1:
         raise check.refuse("advise", "budget", "lie in (0, 1]", budget)
+    if problem.personal and also:
+        wanted = "be left out where clients have an own part: nothing is predicted for others there"
+        raise check.refuse("advise", "also", wanted, list(also))
     if problem.personal:
         return _with_own_parts(problem, stream, budget, horizon, seed)
     pilot = look(problem, stream, horizon, seed=seed)

@@ -16,7 +16,7 @@ averaging counted where there is nothing else. And it should *balance* the start
 
 v the mean square of a message's error at the best model, V how far clients that step alone between
 syncs come apart: by chance and by their differences, at first freely and then held by curvature. The
-theorems' own steps (`rules`) are safe in the worst case, and far smaller.
+theorems' own steps (`mainstem.theory`) are safe in the worst case, and far smaller.
 """
 
 import math
@@ -38,6 +38,7 @@ from mainstem.spec import name_of
 from mainstem.value import parts_of
 
 ALONE = "alone"
+NEGLIGIBLE = 2.0**-20  # of a codec's squared error: less than float32 adds up in a run
 
 
 class Way(NamedTuple):
@@ -70,6 +71,12 @@ def way_of(algorithm: Algorithm, clients: int, parameters: int, horizon: int) ->
         raise MainstemError(
             f'{owner}: step="auto" and advice want a codec that declares its variance, '
             f"{algorithm.codec} does not: give a number"
+        )
+    exact = algorithm.codec.unbiased or algorithm.corrects_bias or rounding < NEGLIGIBLE
+    if not exact:
+        raise MainstemError(
+            f'{owner}: step="auto" and advice want an unbiased codec, or an algorithm that declares '
+            f"`corrects_bias`; {algorithm.codec} is biased: give a number"
         )
     heard = algorithm.participation.expected(clients)
     return Way(algorithm.sends, heard, rounding, gap(algorithm.sync, horizon))

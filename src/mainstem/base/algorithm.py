@@ -85,6 +85,11 @@ class Algorithm(Value):
         return None
 
     @property
+    def corrects_bias(self) -> bool:
+        """Whether what a biased codec leaves out is sent later: error feedback."""
+        return False
+
+    @property
     def family(self) -> str | None:
         """Whose theorems speak of it: a module of `mainstem.theory`."""
         return None

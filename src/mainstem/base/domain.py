@@ -36,6 +36,9 @@ class Domain(Value):
         """The radius, where the set is a euclidean ball around the origin; infinity for everything."""
         return None
 
+    def check(self, size: int) -> None:
+        """Refuses models of a size that does not fit."""
+
     @abc.abstractmethod
     def project(self, params: Any) -> Any:
         """The point of the set that is nearest to `params`."""

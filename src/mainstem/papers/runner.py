@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import json
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from mainstem.spec import name_of, plain
 from mainstem.value import Value, parts_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENGINE = ("engines/simulate", "engines/meeting.py", "base", "random.py")
+ENGINE = ("engines/simulate", "engines/meeting.py", "base", "random.py", "replay.py")
 
 
 @functools.cache
@@ -56,21 +57,59 @@ def source(module: str) -> str:
 
 @functools.cache
 def imported(module: str) -> frozenset[str]:
-    """The modules of this package that a module imports; of packages, what is named and not all."""
-    found = set()
-    for node in ast.walk(ast.parse(source(module))):
+    """The modules of this package that a module takes something from, wherever it imports that from."""
+    tree, found = ast.parse(source(module)), set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mainstem"):
             for alias in node.names:
-                inside = f"{node.module}.{alias.name}"
-                found.add(inside if _is_module(inside) else str(node.module))
+                taken = _named(f"{node.module}.{alias.name}")
+                found |= _taken(taken, alias.asname or alias.name, tree) or {str(node.module)}
     return frozenset(found - {"mainstem"})
 
 
-def _is_module(name: str) -> bool:
+def _named(name: str) -> Any:
+    """A module, or what is found in one under a name; None: neither."""
     try:
-        return importlib.util.find_spec(name) is not None
+        return importlib.import_module(name)
     except ModuleNotFoundError:
-        return False
+        place, _, last = name.rpartition(".")
+        return getattr(importlib.import_module(place), last, None)
+
+
+def _taken(given: Any, name: str, tree: ast.AST) -> set[str]:
+    """The modules that have what `tree` takes from `given`, which it knows by this name."""
+    if not _gathers(given):
+        return _homes(given)
+    found = set()
+    for node in ast.walk(tree):
+        path = _path(node)
+        if path[:1] == [name]:
+            taken = given
+            for step in path[1:]:
+                taken = getattr(taken, step, None) if _gathers(taken) else taken
+            found |= set() if _gathers(taken) else _homes(taken)
+    return found or _homes(given)
+
+
+def _gathers(given: Any) -> bool:
+    """Whether this is a module that only hands on what others have."""
+    is_module = isinstance(given, types.ModuleType)
+    return is_module and (hasattr(given, "__path__") or given.__name__ == "mainstem.extend")
+
+
+def _homes(given: Any) -> set[str]:
+    """The module of this package that something is, or was written in."""
+    is_module = isinstance(given, types.ModuleType)
+    home = given.__name__ if is_module else getattr(given, "__module__", None)
+    return {str(home)} if str(home).startswith("mainstem") else set()
+
+
+def _path(node: ast.AST) -> list[str]:
+    """a.b.c as its names."""
+    if isinstance(node, ast.Attribute):
+        before = _path(node.value)
+        return [*before, node.attr] if before else []
+    return [node.id] if isinstance(node, ast.Name) else []
 
 
 def needed(modules: set[str]) -> set[str]:

@@ -81,6 +81,12 @@ class box(Domain):
     def bounds(self) -> tuple[Any, Any]:
         return self.low, self.high
 
+    def check(self, size: int) -> None:
+        for name, ends in (("low", self.low), ("high", self.high)):
+            if np.ndim(ends) and np.size(ends) != size:
+                wanted = f"be a number, or one for each of {size} parameters"
+                raise check.refuse("box", name, wanted, ends)
+
     def project(self, params: Any) -> Any:
         return projections.projection_box(params, self.low, self.high)
 

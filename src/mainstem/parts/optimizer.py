@@ -1,6 +1,7 @@
 """Server optimizers: how the server moves by the mean gradient. The rules are optax's."""
 
 import inspect
+import numbers as numbers_
 from typing import Any
 
 import optax
@@ -69,9 +70,20 @@ def optimizer(rule: str, **arguments: Any) -> Optimizer:
     >>> optimizer("yogi", learning_rate=0.1) == optimizer("yogi", learning_rate=0.1)
     True
     """
-    numbers = {key: given for key, given in arguments.items() if isinstance(given, float)}
-    options = {key: given for key, given in arguments.items() if key not in numbers}
+    numbers = {key: float(it) for key, it in arguments.items() if _is_number(rule, key, it)}
+    options = {key: it for key, it in arguments.items() if key not in numbers}
     return Named(rule, numbers, tuple(sorted(options.items())))
+
+
+def _is_number(rule: Any, name: str, given: Any) -> bool:
+    """Whether an argument is one that varies: a float, or a whole number where optax takes a float."""
+    if isinstance(given, bool) or not isinstance(given, numbers_.Real):
+        return False
+    if not isinstance(given, numbers_.Integral):
+        return True
+    make: Any = getattr(optax, rule, None) if isinstance(rule, str) else None
+    takes = inspect.signature(make).parameters.get(name) if _gives_a_rule(make) else None
+    return takes is not None and not isinstance(takes.default, int) and takes.annotation is not int
 
 
 def as_optimizer(owner: str, name: str, given: Any) -> Optimizer:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mainstem import random, spec
+from mainstem import random
 from mainstem.base import Algorithm, Flat, Participation, Setting
 from mainstem.engines.simulate import simulate
 from mainstem.errors import BadParameter
@@ -26,7 +26,7 @@ def check_algorithm(algorithm: Algorithm, world: World | None = None) -> None:
     >>> import mainstem as ms
     >>> check_algorithm(ms.ofediq(step=0.1, rate=0.5, levels=3))
     """
-    check_value(algorithm, in_files=spec.unnamed(spec.plain(algorithm)) is None)
+    check_value(algorithm)
     for clause in CLAUSES:
         try:
             clause(algorithm, world or world_for(algorithm, CLIENTS))

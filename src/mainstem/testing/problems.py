@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random, replay, spec
+from mainstem import random, replay
 from mainstem.base import SEVERAL, At, Flat, Problem, Sample, Stream, cast
 from mainstem.testing.values import check_value
 
@@ -20,7 +20,7 @@ def check_problem(problem: Problem, stream: Stream) -> None:
     >>> from mainstem import problems, streams
     >>> check_problem(problems.softmax(64, 10), streams.digits(clients=4))
     """
-    check_value(problem, in_files=spec.unnamed(spec.plain(problem)) is None)
+    check_value(problem)
     with jax.enable_x64(True):
         samples = cast(replay.first_samples(stream), "float64")
         problem.check(*jax.tree.map(np.asarray, (samples.shown, samples.hidden)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Step
+from mainstem.errors import MainstemError
 from mainstem.measure import constants
 from mainstem.parts import constant
 from mainstem.theory import beside
@@ -210,6 +211,12 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
 
     Its constants are rough, taken from the losses and models at the end of the run.
     """
+    beside.sent_as_it_is(run)
+    beside.constant_of(run)
+    if beside.declared(run, "variant") != "aligned":
+        raise MainstemError("bound: the theorem is for aligned gradients")
+    if not (run.algorithm.collect.additive or run.algorithm.collect.based):
+        raise MainstemError("bound: the theorem is for sums of gradients")
     linear, seed = run.problem.linear, run.summary.seeds[0]
     prefix = beside.prefix_of(run, min(run.summary.steps, 200), seed)
     squares = constants.row_squares(prefix)

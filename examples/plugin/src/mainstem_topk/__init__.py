@@ -27,7 +27,7 @@ class TopKAdaGrad(mx.Algorithm):
     participation = mx.parts.everyone()  # an entry that is not heard would be lost
     collect = mx.parts.total()
     domain = mx.parts.everything()
-    sends = mx.GRADIENTS  # what `advise` and step="auto" need to know
+    sends, corrects_bias = mx.GRADIENTS, True  # what `advise` and step="auto" need to know
     traits = mx.Traits(decides_with_broadcast=True, carries=("unsent",))
 
     @property

@@ -32,7 +32,7 @@ def admit(
             f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}"
         )
     algorithm.participation.check(steps, stream.clients)
-    common_domain(algorithm.domain, problem.domain)
+    common_domain(algorithm.domain, problem.domain).check(problem.size)
     _fits(problem, stream)
     algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
     return _measures(algorithm, problem, stream, measure)
