@@ -139,5 +139,5 @@ def test_refusals(server, message):
 
 
 def test_a_rule_that_refuses_its_arguments_is_named():
-    with pytest.raises(BadParameter, match="optimizer: adam refuses its arguments: .*speed"):
+    with pytest.raises(BadParameter, match=r"optimizer: adam refuses its arguments: .*speed"):
         ms.parts.optimizer("adam", speed=0.1)

@@ -61,7 +61,9 @@ def test_deviation_is_measured_before_each_step_and_told_in_decibels():
             best = np.asarray(over_steps(stream.drawn(seed), pieces, np.arange(1, 10)))
             squares.append(np.sum(best**2, axis=1))
     np.testing.assert_allclose(run.column("deviation"), squares, rtol=1e-9)
-    np.testing.assert_allclose(ms.measure.msd(run), 10 * np.log10(np.mean(squares, axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(
+        ms.measure.msd(run), 10 * np.log10(np.mean(squares, axis=0)), rtol=1e-9
+    )
 
 
 def test_a_bandits_regret_is_averaged_over_those_who_chose():
@@ -73,7 +75,9 @@ def test_a_bandits_regret_is_averaged_over_those_who_chose():
     model = {"server": np.zeros(4)}
     run = Run({"simulate": {}}, summary, trace, model, None, problem, lambda: world, everything())
     np.testing.assert_allclose(ms.measure.bandit_regret(run), [0, 0.3 / 0.5, 0.4 / 1.25])
-    with pytest.raises(ms.MainstemError, match=r"see measure\.bandit_regret\(run\) and measure\.policy_value"):
+    with pytest.raises(
+        ms.MainstemError, match=r"see measure\.bandit_regret\(run\) and measure\.policy_value"
+    ):
         run.regret()
     with pytest.raises(ms.MainstemError, match="held_out: the stream holds no samples out"):
         ms.measure.held_out(run)

@@ -49,7 +49,9 @@ def test_it_says_what_it_found():
 
 
 def test_refusals():
-    with pytest.raises(BadParameter, match="policy_value: kind must be one of dr, ips, reward, got 'sum'"):
+    with pytest.raises(
+        BadParameter, match="policy_value: kind must be one of dr, ips, reward, got 'sum'"
+    ):
         worth_of({}, "sum", clients=3)
     with pytest.raises(MainstemError, match=r"dr was not recorded: it wants problems\.replay"):
         worth_of({"reward": np.zeros((1, 3))}, "dr", clients=3)

@@ -42,7 +42,16 @@ def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
         if file.suffix == ".py" and file.stem != "__init__"
     }
     outside = set().union(*(runner.imported(module) for module in inside)) - inside
-    told = ("advice.", "check", "engines.progress", "errors", "parts.network", "run.", "spec", "value")
+    told = (
+        "advice.",
+        "check",
+        "engines.progress",
+        "errors",
+        "parts.network",
+        "run.",
+        "spec",
+        "value",
+    )
     assert not [name for name in outside if not name.removeprefix("mainstem.").startswith(told)]
 
 

@@ -111,7 +111,7 @@ def test_delays_are_in_the_rate_of_fedres():
 @pytest.mark.parametrize("algorithm", [ms.central(0.02), ms.fedres_erm(radius=5)])
 def test_agarwals_rate_is_that_of_fedres_sgd_alone(algorithm):
     problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(5, shared=4, own=2)
-    with pytest.raises(ms.MainstemError, match="there is none for .* no family of theorems"):
+    with pytest.raises(ms.MainstemError, match=r"there is none for .* no family of theorems"):
         run(algorithm, problem, stream, steps=8).bound()
 
 
