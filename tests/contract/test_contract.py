@@ -27,7 +27,12 @@ SLOW = (
 
 
 # Clauses that ask more of the engine than of the algorithm: in the quick tier for some.
-OF_THE_ENGINE = ("chunks_do_not_matter", "seeds_are_runs")
+OF_THE_ENGINE = (
+    "chunks_do_not_matter",
+    "seeds_are_runs",
+    "numbers_are_traced",
+    "one_client_is_enough",
+)
 ENGINE_TRIED_BY = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd")
 
 
