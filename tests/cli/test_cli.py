@@ -110,7 +110,7 @@ def test_plan_and_help_do_not_import_jax(tmp_path):
     code = (
         "import sys\nfrom mainstem.cli import app\n"
         "plan = ['plan', '--budget', '0.01', '--parameters', '100']\n"
-        "for words in (plan, ['--help'], ['run', '--help'], ['bounds']):\n"
+        "for words in (plan, ['--help'], ['run', '--help'], ['bounds', '--help']):\n"
         "    try:\n        app(words)\n    except SystemExit:\n        pass\n"
         "assert 'jax' not in sys.modules\n"
     )

@@ -175,9 +175,8 @@ def test_expected_and_virtual_regret_are_in_closed_form():
     assert abs(draws.mean()) < 4 * draws.std() / np.sqrt(200)  # the same on average
     assert collective.values.shape == (200, 1)
     virtual = run.regret(kind="virtual")
-    drift = 0.5 * run.column("consensus").sum(
-        axis=1
-    )  # a quadratic's excess over its mean model, exactly
+    # a quadratic's excess over its mean model, exactly
+    drift = 0.5 * run.column("consensus").sum(axis=1)
     assert np.allclose(expected.values[:, 0] - virtual.values[:, 0], drift, rtol=0, atol=1e-9)
 
 
