@@ -182,22 +182,19 @@ def test_wrong_usage_is_exit_code_2(tmp_path):
     assert mainstem(tmp_path, "nonsense").returncode == 2
 
 
-def hears_ctrl_c():
-    """As in a terminal: a shell that starts the tests in the background has them ignore the signal."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# As in a terminal: a shell that starts the tests in the background has them ignore the signal.
+HEARS_CTRL_C = (
+    "import os, signal, sys\n"
+    "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
 
 
 def test_ctrl_c_can_be_resumed(tmp_path, file):
-    command = [sys.executable, "-m", "mainstem.cli", "run", "digits.toml"]
+    command = [sys.executable, "-c", HEARS_CTRL_C, "-m", "mainstem.cli", "run", "digits.toml"]
     command += ["--set", "simulate.steps=400000", "--set", "simulate.chunk=500"]
     command += ["--set", "simulate.checkpoint=0"]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hears_ctrl_c,
-    )
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     trace = tmp_path / "runs" / "digits" / "fedogd" / "trace"
     deadline = time.monotonic() + 120
     while len(list(trace.glob("*.parquet"))) < 3:
