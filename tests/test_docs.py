@@ -16,6 +16,7 @@ import mainstem as ms
 from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.base import Algorithm
 from mainstem.spec import name_of, plain
+from tests.plugin import dist_info
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -81,15 +82,7 @@ def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
     """The names that the skeleton defines, installed as the page says, the way pip leaves it."""
     place = tmp_path_factory.mktemp("site")
     (place / "fedmomentum.py").write_text(blocks()[0])
-    project = tomllib.loads(*blocks("toml"))["project"]
-    info = place / f"{project['name']}-{project['version']}.dist-info"
-    info.mkdir()
-    head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (info / "METADATA").write_text(head)
-    lines = []
-    for group, names in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {where}" for name, where in names.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines))
+    dist_info.installed(place, tomllib.loads(*blocks("toml"))["project"])
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(place)
         yield vars(importlib.import_module("fedmomentum"))

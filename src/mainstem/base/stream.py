@@ -56,9 +56,9 @@ class Stream(Sampler):
     """
 
     @property
+    @abc.abstractmethod
     def clients(self) -> int:
         """How many there are."""
-        raise NotImplementedError
 
     @property
     def steps(self) -> int | None:

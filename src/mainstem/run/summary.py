@@ -69,8 +69,8 @@ def check_spec(path: Path, spec: Mapping[str, Any]) -> None:
         if not isinstance(spec.get(name), Mapping):
             raise BrokenRun(f"{path}: spec.toml lacks the table [{name}]")
     listed = spec.get("algorithm")
-    named = isinstance(listed, list) and listed and isinstance(listed[0], Mapping)
-    if not named or not isinstance(listed[0].get("name"), str):  # type: ignore[index]
+    first = listed[0] if isinstance(listed, list) and listed else None
+    if not isinstance(first, Mapping) or not isinstance(first.get("name"), str):
         raise BrokenRun(f"{path}: spec.toml lacks an [[algorithm]] with a name")
 
 

@@ -98,3 +98,10 @@ def summed_up(run: Any) -> None:
     """Refuses a run whose server sees something else than the weighted sum."""
     if not run.algorithm.collect.additive:
         raise MainstemError("bound: the theorem is for collect=total()")
+
+
+def plain_exchange(run: Any) -> None:
+    """Refuses a run whose messages are late, rounded, or not summed up."""
+    instant_links(run)
+    sent_as_it_is(run)
+    summed_up(run)

@@ -122,8 +122,7 @@ def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's mean-square deviation beside the rate of Theorem 1, its constant fitted."""
-    for assumed in (beside.instant_links, beside.sent_as_it_is, beside.summed_up):
-        assumed(run)
+    beside.plain_exchange(run)
     algorithm, summary = run.algorithm, run.summary
     if algorithm.sync.period != 1:
         raise MainstemError("bound: the theorem is for an exchange after every step")

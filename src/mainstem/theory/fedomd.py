@@ -150,13 +150,8 @@ def fedomd_strongly_convex(curvature: float) -> Step:
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's collective regret beside Theorem 1 or 2, by its step."""
-    for assumed in (
-        beside.everyone_heard,
-        beside.instant_links,
-        beside.sent_as_it_is,
-        beside.summed_up,
-    ):
-        assumed(run)
+    beside.everyone_heard(run)
+    beside.plain_exchange(run)
     mirror, steps = run.algorithm.mirror or euclidean(run.algorithm.domain), run.summary.steps
     schedule, gap = beside.schedule_of(run), geometry.gap(run.algorithm.sync, steps)
     if mirror.dual_norm is None:

@@ -305,13 +305,8 @@ def fedsea_gap(steps: int, clients: int) -> int:
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's expected regret beside Theorem 1 or 2, by its step."""
-    for assumed in (
-        beside.everyone_heard,
-        beside.instant_links,
-        beside.sent_as_it_is,
-        beside.summed_up,
-    ):
-        assumed(run)
+    beside.everyone_heard(run)
+    beside.plain_exchange(run)
     if not run.domain.whole:
         raise MainstemError("bound: FedSEA's theorems assume that no projection acts")
     schedule = beside.schedule_of(run)
