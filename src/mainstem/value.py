@@ -196,6 +196,7 @@ def value(cls: type[V]) -> type[V]:
     for field in named:  # a fact that an abstract class derives can be a field here
         if isinstance(getattr(made, field.name, None), property):
             setattr(made, field.name, None)
+    abc.update_abstractmethods(made)
     data = tuple(f.name for f in named if not f.metadata.get("static"))
     fixed = tuple(f.name for f in named if f.metadata.get("static"))
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in data)
