@@ -105,7 +105,9 @@ def _content(given: Any, above: set[int]) -> Any:
     above = above | {id(given)}
     if isinstance(given, tuple | list | set | frozenset | range):
         items = [_content(item, above) for item in given]
-        return type(given).__name__, sorted(items, key=repr) if isinstance(given, set) else items
+        return type(given).__name__, sorted(items, key=repr) if isinstance(
+            given, set | frozenset
+        ) else items
     if isinstance(given, dict):
         return [(str(key), _content(item, above)) for key, item in given.items()]
     if isinstance(given, np.ndarray | np.generic) or hasattr(given, "__array__"):

@@ -70,8 +70,12 @@ def test_a_policy_is_judged_on_every_row_once(table):
     assert ms.measure.policy_value(run, "reward").samples == 6
     assert ms.measure.policy_value(run, "reward").estimate == pytest.approx(table.reward.mean())
     weights = (table.action == 0) / table.propensity.astype(float)
-    assert ms.measure.policy_value(run, "ips").estimate == pytest.approx(np.mean(weights * table.reward))
-    assert ms.measure.policy_value(run, "dr").estimate == pytest.approx(1 + np.mean(weights * (table.reward - 1)))
+    assert ms.measure.policy_value(run, "ips").estimate == pytest.approx(
+        np.mean(weights * table.reward)
+    )
+    assert ms.measure.policy_value(run, "dr").estimate == pytest.approx(
+        1 + np.mean(weights * (table.reward - 1))
+    )
     np.testing.assert_allclose(run.column("present"), [1, 2 / 3, 1 / 3])
 
 

@@ -29,7 +29,7 @@ def _epochs(owner: str, name: str, given: Any) -> Any:
 
 
 @mx.value
-class SendEpochs(mx.Algorithm):
+class SendEpochs(mx.ModelAveraging):
     """Models travel up after some epochs on what each client holds; see `dynamic_fedavg`.
 
     >>> SendEpochs(step=0.1, epochs=[1, 2])
@@ -46,7 +46,6 @@ class SendEpochs(mx.Algorithm):
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
 
-    sends = mx.MODELS
     family = "dynamic_fedavg"
 
     def admit(self) -> None:
@@ -95,11 +94,6 @@ class SendEpochs(mx.Algorithm):
 
     def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         return client, client.local, 1.0
-
-    def merge(
-        self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
-    ) -> tuple[mx.Params, mx.Params]:
-        return got.averaged(server)
 
     def download(
         self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any

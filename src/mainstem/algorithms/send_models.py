@@ -14,7 +14,7 @@ class Client(NamedTuple):
 
 
 @mx.value
-class SendModels(mx.Algorithm):
+class SendModels(mx.ModelAveraging):
     r"""Each client takes mirror steps on its own losses; at a sync all take the mean of their models.
 
     Algorithm 1 of Mitra et al.: client i decides with its own :math:`x_{i,t}` and moves to (eq. (3))
@@ -38,8 +38,6 @@ class SendModels(mx.Algorithm):
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
     family: str = mx.static(default="fedomd")
-
-    sends = mx.MODELS
 
     def admit(self) -> None:
         if self.step.coordinatewise and not self.mirror.separable:
@@ -66,11 +64,6 @@ class SendModels(mx.Algorithm):
 
     def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
         return client, client.params, 1.0
-
-    def merge(
-        self, server: mx.Params, got: mx.Collected, gradient: mx.Gradient, t: Any
-    ) -> tuple[mx.Params, mx.Params]:
-        return got.averaged(server)
 
     def download(
         self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any

@@ -135,3 +135,14 @@ class Algorithm(Value):
     @abc.abstractmethod
     def download(self, client: Any, params: Params, gradient: Gradient, merged: Any) -> Any:
         """The client with a newer broadcast; `merged` is its newest step that the broadcast contains."""
+
+
+class ModelAveraging(Algorithm):
+    """An algorithm whose clients send models, and whose server takes the mean of those that arrive."""
+
+    sends = MODELS
+
+    def merge(
+        self, server: Params, got: Collected, gradient: Gradient, t: Any
+    ) -> tuple[Params, Params]:
+        return got.averaged(server)

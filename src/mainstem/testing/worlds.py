@@ -1,4 +1,8 @@
-"""Small worlds: a problem and a stream for every domain that an algorithm may live in."""
+"""Small worlds: a problem and a stream for every domain that an algorithm may live in.
+
+Where they can, they draw uniform numbers: a normal one takes a logarithm in float32, which XLA may round
+differently in two programs that are compared to the last digit.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -10,7 +14,7 @@ import numpy as np
 from mainstem import problems, random, streams
 from mainstem.base import Algorithm, At, Problem, Sample, Sampler, Stream
 from mainstem.streams.split import Changed, Wrapped
-from mainstem.value import integer, leaf, part, value
+from mainstem.value import leaf, part, value
 
 
 class World(NamedTuple):
@@ -34,10 +38,14 @@ def classified(clients: int) -> World:
     return World(problems.mlp(4, classes=3, hidden=(), ridge=0.01), stream)
 
 
+def _targets(key: Any, t: Any, k: Any) -> Any:
+    return (), 10 * random.uniform(key, (3,)) - 5
+
+
 def targeted(clients: int, low: float, high: float) -> World:
-    """Quadratics on a box."""
+    """Quadratics on a box, around targets of which some lie outside."""
     problem = problems.quadratic(dimension=3, low=low, high=high)
-    return World(problem, streams.alternating(clients, dimension=3))
+    return World(problem, streams.generated(_targets, clients))
 
 
 def _losses(key: Any, t: Any, k: Any) -> Any:
@@ -72,56 +80,41 @@ def world_for(algorithm: Algorithm, clients: int) -> World:
     return classified(clients)
 
 
-# --- worlds in which one client is special --------------------------------------------------------
+# --- worlds in which some clients are special -----------------------------------------------------
 
 
 @value
-class Moved(Changed):
-    """The samples of another sampler, with other numbers for one client."""
+class Shifted(Changed):
+    """The samples of another sampler: each client's numbers shifted, and none where it sees nothing."""
 
     of: Sampler = leaf()
-    client: int = leaf()
-
-    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        def changed(x: Any) -> Any:
-            moved = x + 1.5 if jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating) else x
-            return jnp.where(at.k == self.client, moved, x)
-
-        return jax.tree.map(changed, self.of.sample(piece, at, drawn))
-
-
-@value
-class Blind(Changed):
-    """The samples of another sampler, but none for one client."""
-
-    of: Sampler = leaf()
-    client: int = leaf()
+    shift: Any = leaf()  # [clients]
+    sees: Any = leaf()  # [clients], truth values
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         usual = self.of.sample(piece, at, drawn)
+        shift, sees = jnp.asarray(self.shift)[at.k], jnp.asarray(self.sees)[at.k]
+
+        def shifted(x: Any) -> Any:
+            real = jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating)
+            return x + shift.astype(x.dtype) if real else x
+
         count = 1 if usual.count is None else usual.count
-        return usual._replace(count=jnp.where(at.k == self.client, 0, count).astype(jnp.int32))
+        shown, hidden = jax.tree.map(shifted, (usual.shown, usual.hidden))
+        return Sample(shown, hidden, jnp.where(sees, count, 0).astype(jnp.int32))
 
 
 @value
-class strange(Wrapped):
-    """`stream` with other numbers for one client."""
+class altered(Wrapped):
+    """`stream` with the numbers of client k shifted by `shift[k]`, and nothing for it unless `sees[k]`.
+
+    Both are numbers, not kinds: what differs in them alone is one compiled program.
+    """
 
     stream: Stream = part(Stream, "digits(clients=10)")
-    client: int = integer(least=0)
+    shift: Any = leaf()
+    sees: Any = leaf()
 
     @property
     def device(self) -> Sampler:
-        return Moved(self.stream.device, self.client)
-
-
-@value
-class blind(Wrapped):
-    """`stream` in which one client never sees anything."""
-
-    stream: Stream = part(Stream, "digits(clients=10)")
-    client: int = integer(least=0)
-
-    @property
-    def device(self) -> Sampler:
-        return Blind(self.stream.device, self.client)
+        return Shifted(self.stream.device, self.shift, self.sees)
