@@ -34,8 +34,7 @@ def _wait_for_parts(process, folder, count):
 
 
 def test_sigkill_loses_nothing(tmp_path):
-    whole = killed.run(tmp_path / "whole")
-    folder = tmp_path / "killed"
+    folder, unharmed = tmp_path / "killed", tmp_path / "whole"
     for parts in (2, 20):
         process = _start(folder)
         _wait_for_parts(process, folder, parts)
@@ -43,7 +42,8 @@ def test_sigkill_loses_nothing(tmp_path):
         assert process.wait() == -signal.SIGKILL
     with pytest.raises(ms.MainstemError, match="was not finished: run it again to resume"):
         ms.load(folder)
-    resumed = killed.run(folder)
+    assert [_start(each).wait() for each in (folder, unharmed)] == [0, 0]
+    resumed, whole = ms.load(folder), ms.load(unharmed)
     for name in whole.columns:
         assert np.array_equal(whole.trace[name], resumed.trace[name]), name
     for name, leaf in whole.model.items():

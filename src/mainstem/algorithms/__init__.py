@@ -3,12 +3,15 @@
 Being listed here is being tested by the contract suite.
 """
 
-from mainstem.algorithms.dynamic_fedavg import SendEpochs, dynamic_fedavg
+from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
 from mainstem.algorithms.fedomd import fedomd, independent
-from mainstem.algorithms.fedres_erm import Resolve, fedres_erm, fictitious_play
-from mainstem.algorithms.fedres_sgd import FollowResiduals, central, fedres_sgd
+from mainstem.algorithms.fedres_erm import fedres_erm, fictitious_play
+from mainstem.algorithms.fedres_sgd import central, fedres_sgd
 from mainstem.algorithms.fedsea import fedsea
+from mainstem.algorithms.follow_residuals import FollowResiduals
 from mainstem.algorithms.ofediq import fedogd, ofedavg, ofediq
+from mainstem.algorithms.resolve import Resolve
+from mainstem.algorithms.send_epochs import SendEpochs
 from mainstem.algorithms.send_gradients import SendGradients
 from mainstem.algorithms.send_models import SendModels
 
