@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 # The tests compile thousands of small programs: XLA's older emitters take a third less time for that.
 # `make test-slow` and everything else run with what JAX has by default.
-QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_use_fusion_emitters=false
 
 .PHONY: demo federation-demo test check test-slow bench bench-federation soak figures results format clean
 
