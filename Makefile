@@ -1,9 +1,11 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN = .venv/bin
-# The tests compile thousands of small programs: XLA's older emitters take a third less time for that.
+# The tests compile thousands of small programs, so XLA is asked to spend little on each. Without fused
+# multiply-add, or two programs that are compared would round the same formula differently.
 # `make test-slow` and everything else run with what JAX has by default.
-QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_use_fusion_emitters=false
+QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
+	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 .PHONY: demo federation-demo test check test-slow bench bench-federation soak figures results format clean
 

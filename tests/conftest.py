@@ -1,10 +1,25 @@
 """The filled cache next door, and what no test may leave behind."""
 
+import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _flags_of_the_gate() -> None:
+    """XLA's flags are for the small programs of this process: commands that tests start run as users run them."""
+    jax.devices()  # now they are read
+    os.environ.pop("XLA_FLAGS", None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_for_good() -> None:
+    """What was compiled before is there to stay: a collection of garbage need not look at it again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -40,8 +40,12 @@ class Value(abc.ABC):
         for field in fields(self):
             accepts: Checked | None = field.metadata.get("check")
             given = getattr(self, field.name)
-            if accepts is not None and not (given is None and field.default is None):
-                keep(self, field.name, accepts(owner, field.name, given))
+            left_out = given is None and field.default is None
+            if accepts is None or left_out or isinstance(given, jax.core.Tracer):
+                continue  # a traced number was checked where it came from
+            if isinstance(given, jax.Array) and given.ndim == 0:
+                given = given.item()
+            keep(self, field.name, accepts(owner, field.name, given))
         self.admit()
 
     def admit(self) -> None:

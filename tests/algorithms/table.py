@@ -2,10 +2,34 @@
 
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import mainstem as ms
-from mainstem.base import Problem, Stream, constant
+from mainstem.base import At, Problem, Sample, Stream
+from mainstem.value import leaf, value
+
+
+@value
+class tabled(Stream):
+    """Samples from tables: `tables` are (what is shown, what is hidden) and perhaps who sees it, all [T, K, ...].
+
+    The numbers are leaves, so that tests on tables of one shape share a program.
+    """
+
+    tables: Any = leaf()
+
+    @property
+    def clients(self) -> int:
+        return jax.tree.leaves(self.tables)[0].shape[1]
+
+    @property
+    def steps(self) -> int:
+        return len(jax.tree.leaves(self.tables)[0])
+
+    def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
+        return Sample(*jax.tree.map(lambda x: jnp.asarray(x)[at.t - 1, at.k], self.tables))
 
 
 class Table(NamedTuple):
@@ -29,10 +53,7 @@ class Table(NamedTuple):
 
     @property
     def stream(self) -> Stream:
-        def sample(key: Any, t: Any, k: Any) -> Any:
-            return constant(self.x)[t - 1, k], constant(self.y)[t - 1, k]
-
-        return ms.streams.generated(sample, self.x.shape[1], steps=len(self.x))
+        return tabled((self.x, self.y))
 
 
 class Losses(NamedTuple):
@@ -55,10 +76,7 @@ class Losses(NamedTuple):
 
     @property
     def stream(self) -> Stream:
-        def sample(key: Any, t: Any, k: Any) -> Any:
-            return (), constant(self.a)[t - 1, k]
-
-        return ms.streams.generated(sample, self.a.shape[1], steps=len(self.a))
+        return tabled(((), self.a))
 
 
 def regression(T: int, K: int, D: int, seed: int = 0) -> Table:

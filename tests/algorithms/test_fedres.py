@@ -9,6 +9,7 @@ import pytest
 import mainstem as ms
 from mainstem import parts, random
 from mainstem.base import Pair, Stream, constant
+from tests.algorithms.table import tabled
 from tests.reference import fedres as reference
 
 
@@ -22,14 +23,8 @@ class World(NamedTuple):
 
     @property
     def stream(self) -> Stream:
-        def sample(key: Any, t: Any, k: Any) -> Any:
-            told = [constant(x)[t - 1, k] for x in (self.xg, self.xl, self.y)]
-            shown, hidden = (told[0], told[1]), told[2]
-            if self.present is None:
-                return shown, hidden
-            return shown, hidden, constant(self.present)[t - 1, k]
-
-        return ms.streams.generated(sample, self.y.shape[1], steps=len(self.y))
+        rows = ((self.xg, self.xl), self.y)
+        return tabled(rows if self.present is None else (*rows, self.present))
 
     def loss(self, shared: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The mean loss of each step at these models [T, P, ...]."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import problems, streams
-from mainstem.base import constant
+from mainstem import problems
 from mainstem.engines.simulate import engine
+from tests.algorithms.table import tabled
 
 T, K, RADIUS = 15, 3, 2.0
 PROBLEM = problems.personal(2, 2, loss="logistic", classes=2)
@@ -26,17 +26,12 @@ def world():
 XG, XL, Y, HERE = world()
 
 
-def stream():
-    def sample(key, t, k):
-        xg, xl, y, here = (constant(x)[t - 1, k] for x in (XG, XL, Y, HERE))
-        return (xg, xl), y.astype(np.int32), here.astype(np.int32)
-
-    return streams.generated(sample, K, steps=T)
+STREAM = tabled(((XG, XL), Y.astype(np.int32), HERE.astype(np.int32)))
 
 
 def simulated(algorithm, **settings):
     chosen = {"steps": T, "dtype": "float64", "progress": False} | settings
-    return ms.simulate(algorithm, PROBLEM, stream(), **chosen)
+    return ms.simulate(algorithm, PROBLEM, STREAM, **chosen)
 
 
 def states(monkeypatch, algorithm):

@@ -1,15 +1,18 @@
-"""The command line as a user meets it: in a process of its own, in an empty folder."""
+"""The command line as a user meets it, in an empty folder."""
 
 import contextlib
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from mainstem.cli import main
 
 FILE = """
 [problem]
@@ -35,15 +38,27 @@ steps = 30
 """
 
 
-def mainstem(folder, *words, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "mainstem.cli", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        **more,
-    )
+def in_process(folder, *words, **more):
+    """The command as a user starts it."""
+    command = [sys.executable, "-m", "mainstem.cli", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **more)
+
+
+def mainstem(folder, *words):
+    """The same in this process, which has imported JAX already."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patched,
+    ):
+        patched.setattr(sys, "argv", ["mainstem", *words])
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture
@@ -128,7 +143,7 @@ def test_help_has_an_example(tmp_path, command):
 
 
 def test_run_saves_compares_and_reuses(tmp_path, file):
-    done = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
+    done = in_process(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
@@ -206,24 +221,24 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
         with contextlib.suppress(subprocess.TimeoutExpired):
             _, stderr = process.communicate(timeout=15)
             break
-    assert process.returncode == 130
+    assert process.returncode == 130, stderr
     assert "the same command goes on" in stderr
     assert (trace.parent / "checkpoint.npz").exists()
 
 
-def test_data_list_says_what_is_cached(tmp_path):
-    env = {**os.environ, "MAINSTEM_DATA": str(tmp_path)}
-    done = mainstem(tmp_path, "data", "list", "--json", env=env)
+def test_data_list_says_what_is_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path))
+    done = mainstem(tmp_path, "data", "list", "--json")
     rows = json.loads(done.stdout)
     assert {row["name"] for row in rows} >= {"mnist", "usps", "elec2", "pjm_hourly"}
     assert {row["status"] for row in rows} == {"missing"}
-    done = mainstem(tmp_path, "data", "get", "minst", env=env)
+    done = mainstem(tmp_path, "data", "get", "minst")
     assert done.returncode == 1
     assert "mnist" in done.stderr
 
 
 def test_demo_ends_with_a_table_and_a_figure(tmp_path):
-    done = mainstem(tmp_path, "demo", "--json")
+    done = in_process(tmp_path, "demo", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     rows = {row["algorithm"]: row for row in found["runs"]}

@@ -9,6 +9,11 @@ from tests.contract.cases import CASES
 
 # Further combinations of the same parts, for `make test-slow`.
 SLOW = (
+    "fedomd",  # as in a box
+    "fedsea",
+    "independent",
+    "ofedavg",
+    "ofediq",  # as quantised
     "SendGradients",  # fedogd's twin, as the next four are fedomd's, dynamic_fedavg's, ...
     "SendModels",
     "SendEpochs",

@@ -26,6 +26,7 @@ from mainstem.base import (
     Step,
     Stream,
 )
+from mainstem.errors import BadParameter
 from mainstem.testing import check_value
 from mainstem.testing.compilations import counted
 from mainstem.testing.worlds import _losses
@@ -246,3 +247,12 @@ def test_equal_values_are_one_value():
     assert ms.fedomd(0.1) != ms.fedsea(0.1)  # the same steps, another paper's theorems
     assert parts.box(-1, 1) != parts.box(-1, 1.0000001)
     assert isinstance(ms.fedogd(0.1), Algorithm)
+
+
+def test_a_value_can_be_made_of_traced_numbers():
+    """As a part that a compiled method assembles: what was checked outside is not checked again."""
+    made = jax.jit(lambda radius: parts.l2_ball(radius).project(jnp.array([3.0, 4.0])))(1.0)
+    np.testing.assert_allclose(made, [0.6, 0.8], rtol=1e-6)
+    assert parts.l2_ball(jnp.float32(2.0)) == parts.l2_ball(2.0)
+    with pytest.raises(BadParameter, match="radius must be above 0"):
+        parts.l2_ball(jnp.float32(-2.0))

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from mainstem import extend as mx
@@ -59,17 +58,13 @@ class Resolve(mx.Algorithm):
 
     @property
     def domain(self) -> mx.Domain:
-        if self.radius is None:
-            return mx.parts.everything()
-        # not checked again: it may be traced
-        return jax.tree.map(lambda _: self.radius, mx.parts.l2_ball(1))
+        return mx.parts.everything() if self.radius is None else mx.parts.l2_ball(self.radius)
 
     @property
     def _recall(self) -> Recall:
-        if self.radius is None:
-            return Sums()
-        like = Sums(1) if self.keep is None else Samples(1, self.keep)
-        return jax.tree.map(lambda _: self.radius, like)  # as above
+        if self.radius is None or self.keep is None:
+            return Sums(self.radius)
+        return Samples(self.radius, self.keep)
 
     @property
     def _telling(self) -> Telling:

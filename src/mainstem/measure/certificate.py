@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +26,11 @@ Function = Callable[[Array], tuple[float, Array]]
 Rounding = Callable[[Array, float], tuple[float, Array]]
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+@jax.jit  # a solver asks thousands of times
+def _nearest(domain: Domain, params: Any) -> Any:
+    return domain.project(params)
 
 
 class Region(NamedTuple):
@@ -55,7 +59,7 @@ class Region(NamedTuple):
         if self.reach == math.inf:
             return params
         with jax.enable_x64(True):
-            return np.asarray(self.domain.project(jnp.asarray(params, jnp.float64)))
+            return np.asarray(_nearest(self.domain, params))
 
     def support(self, gradient: Array) -> float:
         """The largest <gradient, u> over the region."""
