@@ -95,6 +95,7 @@ _FAR = (
 )  # fmt: skip
 
 
+@functools.partial(jax.jit, inline=True)
 def _erf_inv(x: jax.Array) -> jax.Array:
     """Giles' single-precision polynomials (2010, Approximating the erfinv function), Table 5."""
     w = -jnp.log((1 - x) * (1 + x))

@@ -35,7 +35,7 @@ def _wait_for_parts(process, folder, count):
 
 def test_sigkill_loses_nothing(tmp_path):
     folder, unharmed = tmp_path / "killed", tmp_path / "whole"
-    for parts in (2, 20):
+    for parts in (2, 10):
         process = _start(folder)
         _wait_for_parts(process, folder, parts)
         os.kill(process.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ WITHOUT_DATA = {
     "fedres-bandit": {"fedres_sgd", "independent", "central"},
 }
 WITH_DATA = {"ofediq-fig4-occupancy": {"fedogd", "ofedavg", "ofediq"}}
-SLOW = ("fedres-bandit", "fedsea-rates", "ofediq-fig4-occupancy")  # half a minute and more
+QUICK = ("fedres-fig6", "ofediq-planner")  # the others take half a minute each, or more
 
 
 def as_recorded(name, folder):
@@ -28,7 +28,7 @@ def as_recorded(name, folder):
 
 
 def _names(known):
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in known]
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in known]
 
 
 @pytest.mark.parametrize("name", _names(WITHOUT_DATA))

@@ -61,7 +61,7 @@ def test_it_is_a_numpy_loop(made):
 
 
 def test_it_has_an_automatic_step_and_advice(made):
-    stream = ms.streams.digits(clients=20)
+    stream = ms.streams.digits(clients=10)
     own = made.replace(step="auto")
     run = ms.simulate(own, PROBLEM, stream, steps=100)
     assert run.algorithm.step.always > 0
