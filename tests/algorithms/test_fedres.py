@@ -118,6 +118,18 @@ def test_sgd_in_batches_with_clients_that_see_nothing(delays, message):
     assert run.uplink_bits[-1] == 64 * numbers * rounds
 
 
+@pytest.mark.parametrize("variant", ["aligned", "undelayed"])
+def test_a_late_step_is_as_long_as_when_its_gradient_was_taken(variant):
+    given, (up, down) = world(40, 4), DELAYS["mixed"]
+    falling = {"step": parts.inverse_sqrt(0.05), "own_step": parts.inverse_sqrt(0.2)}
+    run = simulated(ms.fedres_sgd(**falling, variant=variant), given, network=ms.network(up, down))
+    steps = {"step": lambda t: 0.05 / t**0.5, "own_step": lambda t: 0.2 / t**0.5}
+    expected = reference.fedres_sgd(
+        given.xg, given.xl, given.y, **steps, up=up, down=down, variant=variant
+    )
+    agrees(run, given, expected)
+
+
 def test_sgd_with_adagrad():
     given, (up, down) = world(40, 4), DELAYS["mixed"]
     run = simulated(

@@ -35,6 +35,11 @@ def descend(z, g, step, squares, adagrad, radius):
     return project(z - adagrad / np.sqrt(squares + 1e-8) * g, radius), squares
 
 
+def rate(step, t):
+    """A step size, or that of step t."""
+    return step(t) if callable(step) else step
+
+
 def begin(w0, v0, P, d, dl):
     """The start: zeros unless given; v0 is one local model for all clients, or one each."""
     w = np.zeros(d) if w0 is None else np.array(w0, dtype=float)
@@ -68,6 +73,8 @@ def fedres_sgd(
     period samples
     present [T, P]: where False the loss is identically 0 (Section 2): no gradient, but counted
     in the mean; a period without any sample sends nothing
+    step and own_step: numbers, or functions of the step of a merge, and of the step in which a
+    gradient was taken
     adagrad: both sides' step size eta, in place of step and own_step
     """
     if variant not in ("aligned", "undelayed", "on_arrival"):
@@ -116,7 +123,7 @@ def fedres_sgd(
                     waiting[k].append((t, own_g))
                 else:  # 3.2.1: w_{i,t+1} from the gradient of step t
                     v[k], own_squares[k] = descend(
-                        v[k], own_g, own_step, own_squares[k], adagrad, radius
+                        v[k], own_g, rate(own_step, t), own_squares[k], adagrad, radius
                     )
             arrived, in_flight = arrivals(in_flight, t)  # (D1)
             if len(arrived) > 0:
@@ -129,7 +136,7 @@ def fedres_sgd(
                     else:
                         total = total + message["aligned"]
                     merged[message["client"]] = max(merged[message["client"]], message["sent"])
-                model, squares = descend(model, total, step, squares, adagrad, radius)  # (8)
+                model, squares = descend(model, total, rate(step, t), squares, adagrad, radius)
             broadcasts.append({"made": t, "body": model.copy(), "merged": list(merged)})  # (D2)
             for k in range(P):
                 broadcast = newest_reached(broadcasts, down[k], t, downloaded[k])  # (D3)
@@ -141,7 +148,7 @@ def fedres_sgd(
                 for sent, own_g in waiting[k]:
                     if sent <= broadcast["merged"][k]:  # (7): it has made its round trip
                         v[k], own_squares[k] = descend(
-                            v[k], own_g, own_step, own_squares[k], adagrad, radius
+                            v[k], own_g, rate(own_step, sent), own_squares[k], adagrad, radius
                         )
                     else:
                         still.append((sent, own_g))
