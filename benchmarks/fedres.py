@@ -12,9 +12,8 @@ from statistics import median
 
 import numpy as np
 
-import mainstem as ms
+from benchmarks import workloads
 from benchmarks.peers import numpy_fedres, vw_fedres
-from mainstem import parts
 from mainstem.base import Stream
 from mainstem.errors import DataUnavailable
 
@@ -25,13 +24,11 @@ GOAL = "NumPy loop, rollout after rollout"
 def main() -> None:
     """Time per client-step of each side, measured in turn, and the ratios of the medians."""
     try:
-        stream = ms.streams.tasks("pendigits", CLIENTS)
+        work = workloads.fedres(CLIENTS, STEPS, SCALE)
     except DataUnavailable as error:
         print(f"\nFedRes.SGD: not measured, {error}")
         return
-    problem = ms.problems.personal(8, 8, classes=2, intercept=True)
-    algorithm = ms.fedres_sgd(parts.adagrad(SCALE))
-    shared, own, labels = tables(stream)
+    shared, own, labels = tables(work.stream)
     single = tuple(x.astype(np.float32) for x in (shared, own, labels))
     features = np.concatenate([shared[0, 0, :, :-1], own[0, 0, :, :-1]], axis=1)
     with vw_fedres.workspace() as vw:
@@ -39,10 +36,7 @@ def main() -> None:
         examples = vw_fedres.parse(vw, lines)
         whole = ROLLOUTS * CLIENTS * STEPS
         sides: dict[str, tuple[int, Callable[[], object]]] = {
-            "mainstem": (
-                whole,
-                lambda: ms.simulate(algorithm, problem, stream, steps=STEPS, seeds=ROLLOUTS),
-            ),
+            "mainstem": (whole, work.run("fedres", seeds=ROLLOUTS)),
             GOAL: (whole, lambda: numpy_fedres.rollouts(shared, own, labels, STEPS, SCALE)),
             "the same, tuned by hand, float32": (
                 whole,

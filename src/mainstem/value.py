@@ -60,6 +60,10 @@ class Value(abc.ABC):
 
         A preset's, where one makes it: what a paper has a name for is called by it.
         """
+        return self._call
+
+    @functools.cached_property
+    def _call(self) -> tuple[str, dict[str, Any]]:
         for parts in (False, True):
             for tried in _PRESETS.get(type(self), ()):
                 arguments = tried.arguments(self, parts)

@@ -121,7 +121,9 @@ def test_a_client_that_comes_back_without_its_folder_counts_on(broker, caplog):
                         await learner.learn_one(x, y)
                     assert learner.step == last
                 await until(lambda: hub.table.merged[0] == last)  # noqa: B023
-                await until(lambda: hub.status()["clients"]["0"]["state"] == "away")  # it said that it leaves
+                await until(
+                    lambda: hub.status()["clients"]["0"]["state"] == "away"
+                )  # it said that it leaves
                 losses.append(learner.loss)
             assert np.isclose(hub.table.losses[0], sum(losses))
             assert not hub.table.refused[0]

@@ -128,7 +128,7 @@ class Problem(Value):
     @functools.cached_property
     def shapes(self) -> Any:
         """The model's parts, as shapes."""
-        return jax.eval_shape(self.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
+        return jax.eval_shape(_init, self, jax.ShapeDtypeStruct((2,), jnp.uint32))
 
     @property
     def size(self) -> int:
@@ -139,6 +139,11 @@ class Problem(Value):
     def personal(self) -> bool:
         """Whether a part of the model is each client's own."""
         return isinstance(self.shapes, Pair)
+
+
+@jax.jit  # never run; an equal problem is not traced again
+def _init(problem: Problem, key: Key) -> Any:
+    return problem.init(key)
 
 
 class Gradient(NamedTuple):

@@ -9,6 +9,8 @@ import numpy as np
 from mainstem import random
 from mainstem.base import Algorithm, Arrivals, At, Flat, Gradient, Setting
 
+KEY = jax.ShapeDtypeStruct((2,), np.uint32)  # of a draw, as a shape
+
 
 class Meeting(Protocol):
     """What is met."""
@@ -38,7 +40,7 @@ def first_params(met: Meeting, key: Any) -> Any:
 
 def quiet(met: Meeting, like: Any) -> Arrivals:
     """A door at which nobody stands; `like` is the body that does not come."""
-    params = jax.eval_shape(lambda key: first_params(met, key), _KEY)
+    params = jax.eval_shape(lambda key: first_params(met, key), KEY)
     base = params.shared if met.algorithm.personal else params
     return Arrivals(
         jnp.zeros((1, like.size), like.dtype),
@@ -51,22 +53,20 @@ def quiet(met: Meeting, like: Any) -> Arrivals:
 
 def body(met: Meeting) -> Any:
     """A client's message, as a shape."""
+    return jax.eval_shape(lambda key: first_message(met, key), KEY)
 
-    def said(key: Any) -> Any:
-        _, client_of = met.algorithm.start(first_params(met, key), met.setting)
-        at = At(jnp.int32(1), jnp.int32(0), key)
-        return met.algorithm.upload(client_of(jnp.int32(0)), at)[1]
 
-    return jax.eval_shape(said, _KEY)
+def first_message(met: Meeting, key: Any) -> Any:
+    """What a client would say before it has learnt anything."""
+    _, client_of = met.algorithm.start(first_params(met, key), met.setting)
+    at = At(jnp.int32(1), jnp.int32(0), key)
+    return met.algorithm.upload(client_of(jnp.int32(0)), at)[1]
 
 
 def said_now(met: Meeting, server: Any) -> Any:
     """What the server would broadcast now, without having heard anything new."""
     collected = met.algorithm.collect.gather(quiet(met, body(met)), met.setting.clients)
     return met.algorithm.merge(server, collected, met.gradient, jnp.int32(1))[1]
-
-
-_KEY = jax.ShapeDtypeStruct((2,), np.uint32)
 
 
 def learnt_one(met: Meeting, client: Any, seen: Any, news: Any, at: At) -> Any:

@@ -1,11 +1,12 @@
 """`simulate`: an algorithm on a stream, compiled, on one machine or many."""
 
 import contextlib
+import dataclasses
 import functools
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +96,8 @@ def simulate(
         return _closed(job, book, program.sent, server, clients)
 
 
-class Job(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Job:
     """What is asked of the engine."""
 
     algorithm: Algorithm
@@ -121,7 +123,7 @@ class Job(NamedTuple):
         """The key of each seed."""
         return np.stack([random.root(seed) for seed in self.seeds])
 
-    @property
+    @functools.cached_property  # large arrays have a fingerprint in it
     def spec(self) -> dict[str, Any]:
         """The job as an experiment file."""
         settings: dict[str, Any] = {
@@ -231,7 +233,7 @@ class Team:
     """Some of the seeds, with what they draw."""
 
     def __init__(self, job: Job, seeds: list[int], program: Program):
-        self.job = job._replace(seeds=seeds)
+        self.job = dataclasses.replace(job, seeds=seeds)
         self.many, self.program = job.many, program
         keys, drawn = self.job.keys, [job.stream.drawn(seed) for seed in seeds]
         self.key = job.layout.put(keys if self.many else keys[0], None)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Algorithm, Flat, Problem, Sampler, Setting
-from mainstem.engines.meeting import body
+from mainstem.engines.meeting import KEY, first_message
 from mainstem.engines.simulate.devices import Layout
 from mainstem.engines.simulate.stage import Feed, Row, Shape, Stage
 from mainstem.parts import network
@@ -70,7 +70,7 @@ class Program:
     @property
     def sent(self) -> int:
         """How many numbers a message has."""
-        return int(body(self.stage).size)
+        return int(jax.eval_shape(_message, self.values, KEY, self.plan).size)
 
     def begin(self, key: Any, drawn: Any) -> Any:
         """The state before step 1, for each key."""
@@ -111,6 +111,11 @@ def _stage(values: Values, plan: Plan, key: Any, drawn: Any) -> Stage:
         plan.layout.spread,
         values.problem.block if jax.default_backend() == "cpu" else None,
     )
+
+
+@functools.partial(jax.jit, static_argnames="plan")  # never run; an equal run is not traced again
+def _message(values: Values, key: Any, plan: Plan) -> Any:
+    return first_message(_stage(values, plan, None, None), key)
 
 
 @functools.partial(jax.jit, static_argnames="plan")

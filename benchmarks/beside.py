@@ -1,0 +1,121 @@
+"""How fast this tree is beside another commit: `python -m benchmarks.beside COMMIT`.
+
+Both sides live as processes and take turns, call by call, so that a busy machine slows both. For each
+workload: the median over the rounds of (this tree's time / the other's in the same round), and the middle
+half of those. The workloads are this tree's; the package is each side's own.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median, quantiles
+
+ROUNDS, SERVE = 31, "--serve"
+HERE = Path(__file__).parents[1]
+
+
+def workloads() -> dict[str, Callable[[], Callable[[], object]]]:
+    """What is timed, by its name: each gives what is to be called."""
+    from benchmarks import workloads as w
+
+    return {
+        "FedOMD, T = 100,000": lambda: w.fedomd().run("fedomd"),
+        "FedOMD, 50 seeds, T = 2,000": lambda: w.fedomd().run("fedomd", steps=2000, seeds=50),
+        "FedOMD, 1 seed, T = 2,000": lambda: w.fedomd().run("fedomd", steps=2000),
+        "FedOGD, MLP": lambda: w.mlp().run("fedogd"),
+        "OFedIQ, MLP": lambda: w.mlp().run("ofediq"),
+        "FedOGD, CNN": lambda: w.cnn().run("fedogd"),
+        "OFedIQ, CNN": lambda: w.cnn().run("ofediq"),
+        "FedRes.SGD, 50 rollouts": lambda: w.fedres().run("fedres", seeds=50),
+    }
+
+
+def serve() -> None:
+    """In a side's process: a workload's name makes it ready, an empty line calls it; seconds come back."""
+    found, action = workloads(), None
+    for line in sys.stdin:
+        name = line.strip()
+        action = found[name]() if name else action
+        assert action is not None
+        begin = time.perf_counter()
+        action()
+        print(time.perf_counter() - begin, flush=True)
+
+
+class Side:
+    """A process that calls workloads when it is told to."""
+
+    def __init__(self, source: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.beside", SERVE],
+            cwd=HERE,
+            env=os.environ | {"PYTHONPATH": str(source)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, name: str = "") -> float:
+        """Of one call; a name asks for another workload."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(name, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit("a side has ended: see above")
+        return float(answer)
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """A commit's tree, for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git = ["git", "-C", str(HERE), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), commit], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+def main(commit: str, *names: str) -> None:
+    """Print the table."""
+    print(
+        f"{'time of this tree / time of ' + commit[:10]:34}{'median':>8}   middle half   (first call)"
+    )
+    with checked_out(commit) as tree:
+        sides = Side(HERE / "src"), Side(tree / "src")
+        try:
+            for name in names or workloads():
+                first = [each.seconds(name) for each in sides]
+                found = [_round(n, *sides) for n in range(ROUNDS)]
+                low, _, high = quantiles(found, n=4)
+                compiled = first[0] / first[1]
+                print(
+                    f"{name:34}{median(found):8.3f}   {low:.3f}-{high:.3f}   ({compiled:.2f})",
+                    flush=True,
+                )
+        finally:
+            for each in sides:
+                each.close()
+
+
+def _round(n: int, ours: Side, theirs: Side) -> float:
+    if n % 2:
+        other = theirs.seconds()
+        return ours.seconds() / other
+    return ours.seconds() / theirs.seconds()
+
+
+if __name__ == "__main__":
+    serve() if sys.argv[1:] == [SERVE] else main(*sys.argv[1:])
