@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 # The tests compile thousands of small programs, so XLA is asked to spend little on each. Without fused
 # multiply-add, or two programs that are compared would round the same formula differently.
+# A file's tests stay on one worker, or both would compile what they share.
 # `make test-slow` and everything else run with what JAX has by default.
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -22,7 +23,7 @@ check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/lint-imports
-	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --durations 40
+	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --durations 40
 
 test-slow: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow

@@ -17,7 +17,8 @@ from PIL import Image  # comes with matplotlib
 
 import mainstem as ms
 from mainstem.base import Algorithm
-from mainstem.papers import mitra, partners, rizk
+from mainstem.papers import fictitious_play as appendix_c
+from mainstem.papers import mitra, rizk
 from mainstem.report import figures
 
 FOLDER = Path("docs/images")
@@ -171,8 +172,8 @@ def fictitious_play() -> Figure:
     """Appendix C: the two sides lock each other. Medians, since a few rollouts begin very badly."""
     size = {"steps": 2000, "seeds": 10, "dtype": "float64"}
     curves = {}
-    for name, rule in partners.rules().items():
-        run = ms.simulate(rule, partners.problem(), partners.world(), **size)
+    for name, rule in appendix_c.rules().items():
+        run = ms.simulate(rule, appendix_c.problem(), appendix_c.world(), **size)
         curves[name] = np.median(so_far(run), axis=0, keepdims=True)
     return figures.curves(curves, f"{SO_FAR}, median of 10", log="xy")
 

@@ -101,3 +101,10 @@ def test_what_is_exported_is_a_value_or_prints_as_its_call(module):
 def test_table_leaves_out_what_is_none():
     assert table(problems.quadratic(2, low=None)) == {"name": "quadratic", "dimension": 2}
     assert table(ms.fedres_erm(radius=None, keep=None)) == {"name": "fedres_erm"}
+
+
+def test_a_value_is_called_by_the_name_that_needs_the_fewest_parts_beside():
+    server = parts.optimizer("adam", learning_rate=0.1)
+    made = ms.ofediq(0.1, rate=0.5, levels=2, server=server)
+    assert repr(made).startswith("ofediq(step=0.1, rate=0.5, levels=2, server=")
+    assert repr(ms.fedogd(0.1, server=server)).startswith("fedogd(step=0.1, server=")

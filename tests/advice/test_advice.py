@@ -7,8 +7,8 @@ import pytest
 import mainstem as ms
 from examples import advice as example
 from mainstem import parts
+from mainstem.advice.auto_step import Way, best_step, predicted, stable, way_of
 from mainstem.advice.pilot import Pilot, look
-from mainstem.advice.step import Way, best_step, predicted, stable, way_of
 from mainstem.base import Codec, constant
 from mainstem.spec import name_of
 from mainstem.value import value
@@ -35,7 +35,6 @@ def digits():
     return problem, stream, ms.advise(problem, stream, budget=0.01, horizon=500)
 
 
-@pytest.mark.xdist_group("digits")
 def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     problem, _, advice = digits
     plan = ms.plan(budget=0.01, parameters=problem.size)
@@ -45,7 +44,6 @@ def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     assert chosen["rate"] == pytest.approx(plan.rate)
 
 
-@pytest.mark.xdist_group("digits")
 def test_rows_are_ranked_and_within_the_budget(digits):
     _, _, advice = digits
     regrets = [row.regret for row in advice.rows]

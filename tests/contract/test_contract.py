@@ -43,7 +43,7 @@ ENGINE_TRIED_BY = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd")
 
 def _case(name, clause):
     slow = name in SLOW or (clause.__name__ in OF_THE_ENGINE and name not in ENGINE_TRIED_BY)
-    marks = [pytest.mark.xdist_group(name)] + [pytest.mark.slow] * slow
+    marks = [pytest.mark.slow] * slow
     return pytest.param(name, clause, marks=marks, id=f"{name}-{clause.__name__}")
 
 

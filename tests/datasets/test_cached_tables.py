@@ -7,8 +7,8 @@ import pytest
 
 from mainstem import datasets
 from mainstem.datasets import Table
-from mainstem.datasets.arrays import fingerprint
-from mainstem.datasets.files import read
+from mainstem.datasets.formats import read
+from mainstem.datasets.named_arrays import fingerprint
 
 # name: rows, features, classes, rows held out (from the UCI, OpenML and PJM pages of the sets)
 SIZES = {

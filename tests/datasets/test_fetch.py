@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from mainstem import datasets
-from mainstem.datasets import catalogue, convert, decode, files, proof
-from mainstem.datasets.arrays import fingerprint
+from mainstem.datasets import catalogue, convert, decode, formats, proof
 from mainstem.datasets.dataset import Dataset
 from mainstem.datasets.fetch import fetch
 from mainstem.datasets.libsvm import libsvm
+from mainstem.datasets.named_arrays import fingerprint
 from mainstem.datasets.openml import openml
 from mainstem.datasets.uci import uci
 from mainstem.errors import DataUnavailable
@@ -162,7 +162,7 @@ def test_a_damaged_cache_is_refused_and_left_alone(
 
 def test_other_arrays_in_the_cache_are_refused(toy: Dataset, cache_folder: Path) -> None:
     path = datasets.get("toy") / "toy.npz"
-    files.write(path, {**ARRAYS, "y_test": np.array([7], dtype=np.uint8)})
+    formats.write(path, {**ARRAYS, "y_test": np.array([7], dtype=np.uint8)})
     with pytest.raises(DataUnavailable, match=r"sha256 .*, expected .*delete the folder"):
         datasets.load("toy")
 
@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(formats, "write", full)
     with pytest.raises(DataUnavailable, match=r"could not be written .*No space left"):
         datasets.get("toy")
     assert list(cache_folder.iterdir()) == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mainstem.datasets.arrays import fingerprint
+from mainstem.datasets.named_arrays import fingerprint
 
 BASE = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "name": np.array(["a", "bc"])}
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from mainstem import datasets
-from mainstem.datasets import cache, catalogue, files, open_bandit, proof, pypi
-from mainstem.datasets.arrays import Arrays, fingerprint
+from mainstem.datasets import cache, catalogue, formats, open_bandit, proof, pypi
+from mainstem.datasets.named_arrays import Arrays, fingerprint
 from mainstem.errors import BadData, BadParameter, DataUnavailable
 
 NAME = "open_bandit"
@@ -128,7 +128,7 @@ def test_the_log_is_whole(filled: Path) -> None:
 
 def test_rows_are_those_of_the_source(filled: Path) -> None:
     log = datasets.load_log(NAME)
-    raw = files.read(filled / "open_bandit_small" / FILES[0])
+    raw = formats.read(filled / "open_bandit_small" / FILES[0])
     np.testing.assert_array_equal(log.action, raw["item_id"])  # the source is in time order
     np.testing.assert_array_equal(log.position + 1, raw["position"])
     np.testing.assert_array_equal(log.affinity[:, 7], raw["user-item_affinity_7"])
@@ -242,7 +242,10 @@ def test_the_wheel_becomes_the_cached_files(
     monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path / "cache"))
     folder = datasets.get(NAME)
     for file in FILES:
-        made, wanted = files.read(folder / file), files.read(filled / "open_bandit_small" / file)
+        made, wanted = (
+            formats.read(folder / file),
+            formats.read(filled / "open_bandit_small" / file),
+        )
         assert list(made) == list(wanted)
         assert fingerprint(made) == fingerprint(wanted)
     packed = [(place / FILES[1]).read_bytes() for place in (folder, filled / "open_bandit_small")]

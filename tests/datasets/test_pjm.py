@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mainstem import datasets
-from mainstem.datasets import files, pjm
-from mainstem.datasets.arrays import fingerprint
+from mainstem.datasets import formats, pjm
+from mainstem.datasets.named_arrays import fingerprint
 from mainstem.errors import BadData, DataUnavailable
 
 HOUR = np.timedelta64(1, "h")
@@ -28,7 +28,7 @@ def test_hours_are_ordered_completed_and_the_first_of_twins_kept(tmp_path: Path)
     stamps = np.array([start + 4 * HOUR, start, start + HOUR, start + HOUR, start + 2 * HOUR])
     loads = np.array([4, 0, 1, 100, 2], dtype=np.float64)
     table = {name: loads + n for n, name in enumerate(pjm.SERIES)}
-    files.write(tmp_path / pjm.FILE, {**table, "Datetime": stamps})
+    formats.write(tmp_path / pjm.FILE, {**table, "Datetime": stamps})
     made = pjm.convert(tmp_path / pjm.FILE)
     assert list(made) == [*pjm.SERIES, "Datetime"]
     np.testing.assert_array_equal(made["AEP"], [0, 1, 2, np.nan, 4])
@@ -38,14 +38,14 @@ def test_hours_are_ordered_completed_and_the_first_of_twins_kept(tmp_path: Path)
 
 
 def test_other_tables_are_refused(tmp_path: Path) -> None:
-    files.write(tmp_path / pjm.FILE, {"AEP": np.zeros(2)})
+    formats.write(tmp_path / pjm.FILE, {"AEP": np.zeros(2)})
     with pytest.raises(BadData, match="one time column and AEP, COMED"):
         pjm.convert(tmp_path / pjm.FILE)
 
 
 def test_the_kaggle_file_becomes_the_cached_one(shared: Path, cache_folder: Path) -> None:
     """As Kaggle has it: unordered, without the hours that nobody reported, twins included."""
-    arrays = files.read(shared / "pjm_hourly" / "pjm_hourly.parquet")
+    arrays = formats.read(shared / "pjm_hourly" / "pjm_hourly.parquet")
     reported = ~np.all([np.isnan(arrays[name]) for name in pjm.SERIES], axis=0)
     reported[[0, -1]] = True
     order = np.random.default_rng(0).permutation(np.flatnonzero(reported))
@@ -53,9 +53,9 @@ def test_the_kaggle_file_becomes_the_cached_one(shared: Path, cache_folder: Path
     twin = {name: np.concatenate([column, column[:1]]) for name, column in given.items()}
     twin["AEP"][-1] = 1e6
     cache_folder.mkdir()
-    files.write(cache_folder / pjm.FILE, twin)
+    formats.write(cache_folder / pjm.FILE, twin)
     folder = datasets.get("pjm_hourly")
-    assert fingerprint(files.read(folder / "pjm_hourly.parquet")) == fingerprint(arrays)
+    assert fingerprint(formats.read(folder / "pjm_hourly.parquet")) == fingerprint(arrays)
     assert datasets.status("pjm_hourly") == "cached"
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mainstem import datasets
-from mainstem.datasets import cache, catalogue, decode, files, proof, table
-from mainstem.datasets.arrays import Arrays, fingerprint
+from mainstem.datasets import cache, catalogue, decode, formats, proof, table
+from mainstem.datasets.named_arrays import Arrays, fingerprint
 from mainstem.errors import BadParameter, DataUnavailable
 
 
@@ -72,7 +72,7 @@ def test_a_full_set_is_preferred_to_its_stand_in(
     monkeypatch.setitem(catalogue.DATASETS, "sensorless", entry)
     for made, arrays in ((stand_in, small), (entry, large)):
         cache.folder(made).mkdir(parents=True)
-        files.write(cache.folder(made) / made.file, arrays)
+        formats.write(cache.folder(made) / made.file, arrays)
     assert datasets.status("sensorless") == "cached"
     assert len(datasets.load("sensorless").target) == 3
     (cache.folder(entry) / entry.file).unlink()

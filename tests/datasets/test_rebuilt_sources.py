@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from mainstem.datasets import catalogue, proof
-from mainstem.datasets.arrays import Arrays, fingerprint
 from mainstem.datasets.dataset import Dataset
 from mainstem.datasets.fetch import fetch
-from mainstem.datasets.files import read, write
+from mainstem.datasets.formats import read, write
+from mainstem.datasets.named_arrays import Arrays, fingerprint
 from mainstem.errors import DataUnavailable
 
 

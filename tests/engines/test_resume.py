@@ -133,7 +133,7 @@ def _small(folder, algorithm=None, problem=None):
     return ms.simulate(algorithm or ms.fedogd(0.1), problem, stream, folder=folder, **SMALL)
 
 
-@pytest.mark.parametrize("place", ["_join", "arrays"])
+@pytest.mark.parametrize("place", ["_join", "npz"])
 def test_a_run_that_dies_while_it_is_being_finished_can_be_finished(tmp_path, monkeypatch, place):
     """Killed, or out of disk, after the last checkpoint and before the end."""
     whole = _small(tmp_path / "whole")

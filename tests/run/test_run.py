@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from tests.algorithms.table import regression, tabled
 
 PROBLEM, STREAM = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
 
@@ -39,13 +40,27 @@ def test_a_saved_run_comes_back_whole(run, saved):
     assert json.loads((saved / "environment.json").read_text())["packages"]["jax"]
 
 
-def test_running_metrics_are_the_papers(run):
-    correct = run.column("correct")
-    t = np.arange(1, 13)
-    assert np.allclose(run.accuracy, np.cumsum(correct, axis=1) / t)
-    regression = ms.streams.arrays(np.ones((20, 2)), np.arange(20.0), clients=4)
-    line = ms.simulate(ms.fedogd(0.01), ms.problems.linear(2), regression, steps=8, dtype="float64")
-    assert np.allclose(line.mse, np.cumsum(2 * line.loss) / np.arange(1, 9))
+def test_running_metrics_are_of_predictions_made_before_the_truth_is_seen():
+    table, steps = regression(9, 4, 3), np.arange(1, 10)
+    labels = (table.y > 0).astype(np.int32)
+    line, border, squares, right = np.zeros(3), np.zeros(3), [], []
+    for t, (x, y, label) in enumerate(zip(table.x, table.y, labels, strict=True), start=1):
+        squares.append(np.mean((x @ line - y) ** 2))
+        right.append(np.mean((x @ border > 0) == label))
+        line = line - 0.1 * np.mean([table.gradient(line, k, t) for k in range(4)], axis=0)
+        border = border - 0.3 * np.mean(
+            (1 / (1 + np.exp(-x @ border)) - label)[:, None] * x, axis=0
+        )
+    run = ms.simulate(ms.fedogd(0.1), table.problem, table.stream, steps=9, dtype="float64")
+    assert np.allclose(run.mse, np.cumsum(squares) / steps, rtol=0, atol=1e-10)
+    run = ms.simulate(
+        ms.fedogd(0.3),
+        ms.problems.logistic(3, intercept=False),
+        tabled((table.x, labels)),
+        steps=9,
+        dtype="float64",
+    )
+    assert np.allclose(run.accuracy, np.cumsum(right) / steps, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["spec.toml", "trace.parquet", "model.npz"])

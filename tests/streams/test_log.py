@@ -5,7 +5,7 @@ import pytest
 
 import mainstem as ms
 from mainstem import datasets, problems
-from mainstem.datasets.log import logged
+from mainstem.datasets.decision_log import logged
 from mainstem.streams import log
 from tests.streams.replayed import replayed
 

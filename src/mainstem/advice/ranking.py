@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mainstem import algorithms, check, parts
-from mainstem.advice.personal import Parts, look_at_parts, plans
+from mainstem.advice.auto_step import ALONE, Way, best_step, predicted, way_of, with_steps
+from mainstem.advice.own_parts import Parts, look_at_parts, plans
 from mainstem.advice.pilot import Pilot, look
-from mainstem.advice.step import ALONE, Way, best_step, predicted, way_of, with_steps
 from mainstem.base import MODELS, Algorithm, Problem, Step, Stream
 from mainstem.parts import constant
 from mainstem.spec import name_of

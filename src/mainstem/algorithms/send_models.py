@@ -37,7 +37,7 @@ class SendModels(mx.ModelAveraging):
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
-    family: str = mx.static(default="fedomd")
+    family: str = mx.one_of("fedomd", "fedsea", default="fedomd")
 
     def admit(self) -> None:
         if self.step.coordinatewise and not self.mirror.separable:

@@ -30,7 +30,7 @@ from mainstem.base.parts import (
 )
 from mainstem.base.problem import Faced, Flat, Gradient, Linear, Problem, Residual
 from mainstem.base.stream import Drawn, Exam, Sampler, Stream
-from mainstem.base.values import (
+from mainstem.base.types import (
     SEVERAL,
     At,
     Batch,

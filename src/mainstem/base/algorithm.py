@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypedDict
 from mainstem.base.domain import Domain
 from mainstem.base.parts import Codec, Collect, Collected, Mirror, Participation, Sync
 from mainstem.base.problem import Gradient, Problem
-from mainstem.base.values import At, Params, Sample
+from mainstem.base.types import At, Params, Sample
 from mainstem.value import Value
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base.domain import Domain
-from mainstem.base.values import Params
+from mainstem.base.types import Params
 from mainstem.random import Key
 from mainstem.value import Value
 

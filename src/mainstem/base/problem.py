@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base.domain import Domain
-from mainstem.base.values import SEVERAL, At, Form, Pair, Params, Sample, joined
+from mainstem.base.types import SEVERAL, At, Form, Pair, Params, Sample, joined
 from mainstem.random import Key
 from mainstem.value import Value
 

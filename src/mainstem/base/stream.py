@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem.base.values import SEVERAL, At, Sample
+from mainstem.base.types import SEVERAL, At, Sample
 from mainstem.value import Value
 
 

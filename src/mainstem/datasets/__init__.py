@@ -15,8 +15,8 @@ from typing import NamedTuple
 from mainstem.datasets import cache
 from mainstem.datasets.catalogue import DATASETS, find
 from mainstem.datasets.dataset import Dataset
+from mainstem.datasets.decision_log import Log
 from mainstem.datasets.fetch import fetch
-from mainstem.datasets.log import Log
 from mainstem.datasets.table import Table
 from mainstem.errors import BadParameter, DataUnavailable, MainstemError
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mainstem.datasets import files
-from mainstem.datasets.arrays import Arrays
+from mainstem import disk
+from mainstem.datasets import formats
 from mainstem.datasets.dataset import Dataset
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.errors import BadData, DataUnavailable
 
 
@@ -76,12 +77,11 @@ def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> 
     try:
         note.write_text(provenance + "\n", encoding="utf-8")
         for name, part in parts.items():
-            files.write(staged / name, part)
+            formats.write(staged / name, part)
         folder(dataset).mkdir(exist_ok=True)
         for written in (note, *(staged / name for name in parts)):
-            _sync(written)
-            os.replace(written, folder(dataset) / written.name)
-        _sync(folder(dataset))
+            disk.move(written, folder(dataset) / written.name)
+        disk.sync(folder(dataset))
     except OSError as error:
         raise DataUnavailable(
             f"{dataset.name}: could not be written to {root()}: {error}"
@@ -89,9 +89,9 @@ def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> 
 
 
 def _read(dataset: Dataset) -> Arrays:
-    arrays = dict(files.read(folder(dataset) / dataset.file))
+    arrays = dict(formats.read(folder(dataset) / dataset.file))
     for prefix, name in dataset.beside.items():
-        part = files.read(folder(dataset) / name)
+        part = formats.read(folder(dataset) / name)
         arrays.update({f"{prefix}/{array}": part[array] for array in part})
     return arrays
 
@@ -103,11 +103,3 @@ def _by_file(dataset: Dataset, arrays: Arrays) -> dict[str, Arrays]:
         own = [name for name in main if name.startswith(f"{prefix}/")]
         parts[file] = {name.removeprefix(f"{prefix}/"): main.pop(name) for name in own}
     return {**parts, dataset.file: main}
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,16 +7,15 @@ that OpenML keeps the order of letter, pendigits, satimage and shuttle, so those
 Whether an assumption holds is decided by the fingerprint, not here.
 """
 
-import csv
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mainstem.datasets import files
+from mainstem.datasets import formats
 from mainstem.datasets.arff import Arff
-from mainstem.datasets.arrays import Array, Arrays
 from mainstem.datasets.libsvm import Sparse
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.source import text
 from mainstem.datasets.uci import Members, matrix
 from mainstem.errors import BadData
@@ -138,8 +137,7 @@ def csv_table(name: str) -> Callable[[Members], Arrays]:
     """A CSV member that is cached column by column as it stands."""
 
     def convert(member: Members) -> Arrays:
-        header, *rows = csv.reader(text(member(name)).splitlines())
-        return files.columns(header, [row for row in rows if row])
+        return formats.columns(*formats.csv_rows(text(member(name)).splitlines()))
 
     return convert
 
@@ -149,8 +147,8 @@ def air_quality(member: Members) -> Arrays:
 
     The archive's .xlsx has more digits; the CSV is the one that everybody uses.
     """
-    header, *rows = csv.reader(text(member("AirQualityUCI.csv")).splitlines(), delimiter=";")
-    return files.columns(header[:15], [_translated(row[:15]) for row in rows if row and row[0]])
+    header, rows = formats.csv_rows(text(member("AirQualityUCI.csv")).splitlines(), delimiter=";")
+    return formats.columns(header[:15], [_translated(row[:15]) for row in rows if row[0]])
 
 
 def _translated(row: list[str]) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mainstem.datasets.arrays import Arrays
-from mainstem.datasets.log import Log
+from mainstem.datasets.decision_log import Log
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.proof import Proof
 from mainstem.datasets.source import Source
 from mainstem.datasets.table import Table

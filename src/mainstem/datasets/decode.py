@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mainstem.datasets.arrays import Array, Arrays
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.table import Table, labelled, unit
 
 MISSING = -200  # UCI 360's own mark for "no measurement"

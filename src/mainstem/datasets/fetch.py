@@ -1,8 +1,8 @@
 """From the first source that gives the right arrays into the cache."""
 
 from mainstem.datasets import cache
-from mainstem.datasets.arrays import Arrays
 from mainstem.datasets.dataset import Dataset
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.source import Source
 from mainstem.errors import BadData, DataUnavailable
 

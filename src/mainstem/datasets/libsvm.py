@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.source import Source, download, text
 from mainstem.errors import BadData
 

@@ -5,14 +5,12 @@ carries, random policy, campaign "all": 10,000 impressions, 80 items, 38 clicks.
 shown with the same probability, so any policy can be judged on it without a model.
 """
 
-import csv
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mainstem.datasets import files
-from mainstem.datasets.arrays import Array, Arrays
-from mainstem.datasets.log import Log, logged
+from mainstem.datasets import formats
+from mainstem.datasets.decision_log import Log, logged
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.source import text
 from mainstem.datasets.uci import Members
 from mainstem.errors import BadData
@@ -80,5 +78,5 @@ def _items(arrays: Arrays) -> Array:
 
 
 def _table(body: bytes) -> dict[str, Array]:
-    header, *rows = csv.reader(text(body).splitlines())
-    return files.columns(header[1:], [row[1:] for row in rows if row])
+    header, rows = formats.csv_rows(text(body).splitlines())
+    return formats.columns(header[1:], [row[1:] for row in rows])

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from mainstem.datasets.arff import Arff, parse
-from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.source import Source, download, text
 from mainstem.errors import BadData
 

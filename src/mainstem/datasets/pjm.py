@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mainstem.datasets import cache, files
-from mainstem.datasets.arrays import Array, Arrays
+from mainstem.datasets import cache, formats
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.source import Source
 from mainstem.datasets.table import Table
 from mainstem.errors import BadData, DataUnavailable
@@ -38,7 +38,7 @@ def convert(path: Path) -> Arrays:
     Clocks are local, so an hour of each autumn comes twice (the first is kept) and an hour of each
     spring never comes.
     """
-    stored = files.read(path)
+    stored = formats.read(path)
     times = [name for name, column in stored.items() if column.dtype.kind == "M"]
     if len(times) != 1 or not set(SERIES) <= set(stored):
         raise BadData(f"{path.name} must hold one time column and {', '.join(SERIES)}")

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mainstem.datasets.arrays import Arrays, fingerprint
+from mainstem.datasets.named_arrays import Arrays, fingerprint
 
 Proof: TypeAlias = Callable[[Arrays], str]
 """Says in a few words what is wrong with some arrays; nothing at all if they are right."""

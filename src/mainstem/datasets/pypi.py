@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.source import Source
 from mainstem.datasets.uci import Members
 from mainstem.errors import BadData, DataUnavailable

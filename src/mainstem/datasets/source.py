@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mainstem.datasets.arrays import Arrays
+from mainstem.datasets.named_arrays import Arrays
 from mainstem.errors import BadData, DataUnavailable
 
 TIMEOUT = 60.0  # seconds without a byte, not for the whole body

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mainstem.datasets.arrays import Array
+from mainstem.datasets.named_arrays import Array
 
 
 class Table(NamedTuple):

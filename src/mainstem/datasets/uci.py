@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mainstem.datasets import unlzw
-from mainstem.datasets.arrays import Array, Arrays
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.source import Source, download
 from mainstem.errors import BadData
 

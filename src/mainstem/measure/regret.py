@@ -10,7 +10,7 @@ from mainstem import check
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.hindsight import Question, best_fixed
-from mainstem.measure.personal import best_pair
+from mainstem.measure.personal_hindsight import best_pair
 from mainstem.measure.steps import best_each
 
 KINDS = {

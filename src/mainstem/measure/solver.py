@@ -20,6 +20,7 @@ from mainstem.measure.certificate import (
     norm,
 )
 from mainstem.parts import box, l2_ball
+from mainstem.parts.ball import on_edge
 
 Hessian = Callable[[Array], Array]
 
@@ -153,8 +154,8 @@ def model_minimiser(curve: Array, linear: Array, radius: float) -> Array:
 def secular(eigenvalues: Array, linear: Array, radius: float) -> Array:
     """The minimiser of sum a_i w_i^2 / 2 - b_i w_i with |w| <= radius, for a_i >= 0.
 
-    It is w_i = b_i / (a_i + m), the multiplier m >= 0 solving 1/|w(m)| = 1/radius, which is nearly
-    linear in m (More and Sorensen 1983). Eigenvalues and entries at rounding's size count as zero.
+    Eigenvalues and entries at rounding's size count as zero. What is linear along a flat direction has no
+    minimum there: it is |b_flat| / radius of the multiplier at least, which curves every direction.
     """
     noise = EPS * linear.size
     curve = np.where(eigenvalues > noise * max(eigenvalues.max(), 0.0), eigenvalues, 0.0)
@@ -162,15 +163,8 @@ def secular(eigenvalues: Array, linear: Array, radius: float) -> Array:
     flat = norm(linear[curve == 0])
     if radius == math.inf or (flat <= noise * norm(linear) and norm(free) <= radius):
         return free
-
-    def shortfall(multiplier: float) -> float:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            length = norm(np.where(linear == 0, 0.0, linear / (curve + multiplier)))
-        return 1.0 / length - 1.0 / radius
-
-    top = 2 * norm(linear) / radius
-    multiplier = scipy.optimize.brentq(shortfall, 0.0, top, xtol=1e-300, rtol=4 * EPS, maxiter=500)
-    inside = np.where(linear == 0, 0.0, linear / (curve + max(multiplier, 1e-300)))
+    least = max(flat / radius, 1e-300)
+    inside = np.asarray(on_edge(curve + least, linear, radius))
     return inside * min(1.0, radius / norm(inside))
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mainstem import check
+from mainstem.disk import npz, write
 from mainstem.errors import BadData
 from mainstem.papers import results
 from mainstem.papers.evidence import verdict
 from mainstem.papers.result import SIZES, Numbers, Result
 from mainstem.report import figures
-from mainstem.run.folder import arrays, write
 
 DECIDES = (  # everything but the command line and the results themselves
     *("advice", "algorithms", "base", "datasets", "engines/simulate", "engines/meeting.py"),
@@ -160,8 +160,8 @@ def reproduce(
     )
     place.mkdir(parents=True, exist_ok=True)
     figures.save(result.draw(numbers), place / outcome.figure)
-    write(place / "numbers.npz", arrays(numbers))
-    write(place / "outcome.json", json.dumps(as_dict(outcome), indent=1).encode())
+    write(place / "numbers.npz", npz(numbers))
+    write(place / "outcome.json", json.dumps(as_dict(outcome), indent=1))
     return outcome
 
 

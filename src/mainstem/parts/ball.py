@@ -1,10 +1,11 @@
-"""Exact minima over a Euclidean ball, inside a compiled program."""
+"""Exact minima over a Euclidean ball."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem.base import Params
 
@@ -30,25 +31,36 @@ def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -
     length = jnp.sqrt(jnp.sum(level**2))
     flat = level * jnp.minimum(1, jnp.sqrt(room) / jnp.where(length > 0, length, 1))
     slack = jnp.sum(least**2) <= radius**2
-    edge = _on_edge(jnp.where(curved, eigenvalues, 1), jnp.where(curved, linear, 0), radius)
+    edge = on_edge(jnp.where(curved, eigenvalues, 1), jnp.where(curved, linear, 0), radius)
     return basis @ jnp.where(slack, least + flat, edge)
 
 
-def _on_edge(curve: Any, linear: Any, radius: float) -> Any:
-    """b / (a + m) with m >= 0 such that its length is the radius.
+def on_edge(curve: Any, linear: Any, radius: float) -> Any:
+    """b / (a + m) with m >= 0 such that its length is the radius; all a > 0. Compiled where b is JAX's.
 
     1/length is concave and rising in m, so that Newton's method comes from below and never
     overshoots (More and Sorensen 1983).
     """
+    compiled = isinstance(linear, jax.Array)
+    xp, repeated = (jnp, jax.lax.fori_loop) if compiled else (np, _repeated)
 
     def better(_: int, m: Any) -> Any:
         point = linear / (curve + m)
-        length = jnp.sqrt(jnp.sum(point**2))
-        slope = jnp.sum(point**2 / (curve + m)) / jnp.where(length > 0, length, 1) ** 3
-        move = (1 / radius - 1 / jnp.where(length > 0, length, radius)) / slope
-        return jnp.where(slope > 0, jnp.maximum(m + move, 0), m)
+        length = xp.sqrt(xp.sum(point**2))
+        slope = xp.sum(point**2 / (curve + m)) / xp.where(length > 0, length, 1) ** 3
+        move = (1 / radius - 1 / xp.where(length > 0, length, radius)) / xp.where(
+            slope > 0, slope, 1
+        )
+        return xp.where(slope > 0, xp.maximum(m + move, 0), m)
 
-    return linear / (curve + jax.lax.fori_loop(0, NEWTON, better, jnp.zeros_like(linear[0])))
+    return linear / (curve + repeated(0, NEWTON, better, xp.zeros_like(linear[0])))
+
+
+def _repeated(first: int, last: int, function: Callable[[int, Any], Any], state: Any) -> Any:
+    """JAX's `fori_loop`, uncompiled."""
+    for n in range(first, last):
+        state = function(n, state)
+    return state
 
 
 class Found(NamedTuple):

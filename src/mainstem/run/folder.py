@@ -4,11 +4,9 @@ Every file is written beside its place, synced and moved there, so that a kill a
 either the old state or the new one. A finished run carries the checksums of its files.
 """
 
-import fcntl
 import hashlib
 import io
 import json
-import os
 import platform
 import shutil
 import sys
@@ -21,28 +19,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import tomli_w
 
+from mainstem.disk import beside, lock, move, npz, write
 from mainstem.errors import BrokenRun, FinishedRun
 from mainstem.run import trace
 
 FORMAT = 1
 PACKAGES = ("mainstem", "jax", "jaxlib", "numpy", "scipy", "optax", "pyarrow")
-
-
-def write(path: Path, data: bytes) -> None:
-    """`data` into `path`, all or nothing."""
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
-def arrays(content: Mapping[str, np.ndarray]) -> bytes:
-    """Named arrays as the bytes of an .npz file."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **content)
-    return buffer.getvalue()
 
 
 def environment() -> dict[str, Any]:
@@ -102,7 +84,7 @@ def _take(path: Path, wanted: str) -> None:
         if (path / "run.json").exists():
             raise FinishedRun(f"{path}: holds a finished run: load it, or choose another folder")
     else:
-        write(known, wanted.encode())
+        write(known, wanted)
     _note_environment(path / "environment.json")
     (path / "trace").mkdir(exist_ok=True)
 
@@ -111,23 +93,12 @@ def _note_environment(file: Path) -> None:
     """Where the run was begun stays; where it was resumed is added, if that is somewhere else."""
     here = environment()
     if not file.exists():
-        write(file, json.dumps(here, indent=1).encode())
+        write(file, json.dumps(here, indent=1))
         return
     begun = _guarded(file, lambda path: json.loads(path.read_text()))
     resumed = begun.pop("resumed", [])
     if here != begun and here not in resumed:
-        write(file, json.dumps({**begun, "resumed": [*resumed, here]}, indent=1).encode())
-
-
-def lock(path: Path) -> BinaryIO:
-    """Keep the folder for this process until what is returned is closed."""
-    file = (path / "lock").open("wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise BrokenRun(f"{path}: another process is running it: wait, or end that one") from None
-    return file
+        write(file, json.dumps({**begun, "resumed": [*resumed, here]}, indent=1))
 
 
 def add_part(
@@ -148,7 +119,7 @@ def _part(path: Path, number: int) -> Path:
 def checkpoint(path: Path, step: int, parts: int, state: Mapping[str, np.ndarray]) -> None:
     """Where to go on: after `step`, with `parts` parts of the trace written."""
     head = {"step": np.asarray(step), "parts": np.asarray(parts)}
-    write(path / "checkpoint.npz", arrays({**head, **{f"state/{k}": v for k, v in state.items()}}))
+    write(path / "checkpoint.npz", npz({**head, **{f"state/{k}": v for k, v in state.items()}}))
 
 
 def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
@@ -172,10 +143,10 @@ def finish(
 ) -> None:
     """Join the first `parts` parts of the trace, write the model, and seal the run."""
     _join(path, parts)
-    write(path / "model.npz", arrays(model))
+    write(path / "model.npz", npz(model))
     seals = {name: _digest(path / name) for name in ("spec.toml", "trace.parquet", "model.npz")}
     content = {"format": FORMAT, **summary, "sha256": seals}
-    write(path / "run.json", json.dumps(content, indent=1).encode())
+    write(path / "run.json", json.dumps(content, indent=1))
     shutil.rmtree(path / "trace")
     for name in ("checkpoint.npz", "lock"):
         (path / name).unlink(missing_ok=True)
@@ -186,7 +157,7 @@ def _join(path: Path, parts: int) -> None:
     pa = trace.pyarrow()
     pq = pa.parquet
     files = [_part(path, number) for number in range(parts)]
-    temporary = path / "trace.parquet.new"
+    temporary = beside(path / "trace.parquet")
     with pq.ParquetWriter(
         temporary, _guarded(files[0], pq.read_schema), use_dictionary=False
     ) as writer:
@@ -195,9 +166,7 @@ def _join(path: Path, parts: int) -> None:
                 _guarded(file, lambda path: pq.ParquetFile(path).read(use_threads=False))
             )
             pa.default_memory_pool().release_unused()
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    temporary.replace(path / "trace.parquet")
+    move(temporary, path / "trace.parquet")
 
 
 SEALED = ("spec.toml", "trace.parquet", "model.npz")

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mainstem.disk import lock, npz, write
 from mainstem.engines.federate import broker
 from mainstem.engines.federate.charter import Charter
 from mainstem.engines.federate.hub import Hub
-from mainstem.run.folder import arrays, lock, write
 
 Heard = Callable[[dict[str, Any]], None]
 
@@ -92,5 +92,5 @@ async def _beating(hub: Hub, beat: Heard) -> None:
 
 def _saved(hub: Hub, folder: Path) -> None:
     """The model as it is, and how it went."""
-    write(folder / "model.npz", arrays({"model": hub.table.params}))
-    write(folder / "status.json", json.dumps(hub.status(), indent=1).encode())
+    write(folder / "model.npz", npz({"model": hub.table.params}))
+    write(folder / "status.json", json.dumps(hub.status(), indent=1))

@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from mainstem.disk import lock, write
 from mainstem.engines.federate.bundle import pack, unpack
 from mainstem.engines.federate.member import Member, Standing
 from mainstem.errors import BrokenRun
-from mainstem.run.folder import lock, write
 
 
 class Keep:

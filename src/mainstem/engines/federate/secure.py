@@ -1,13 +1,13 @@
 """A federation's server made safe: TLS, a secret key for each user, and for each only what it needs."""
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mainstem import check
+from mainstem.disk import write
 from mainstem.engines.federate import certificates, credentials
 from mainstem.engines.federate.accounts import RESERVED, accounts
 from mainstem.engines.federate.names import token
@@ -135,9 +135,9 @@ def _made(folder: Path, setup: Setup) -> list[Path]:
         within.mkdir(mode=0o700)
         key = certificates.new_key()
         paths = [
-            _write(within / "ca.key", key, PRIVATE),
-            _write(within / "ca.pem", certificates.authority(key), OPEN),
-            _write(within / "server.key", certificates.new_key(), PRIVATE),
+            write(within / "ca.key", key, PRIVATE),
+            write(within / "ca.pem", certificates.authority(key), OPEN),
+            write(within / "server.key", certificates.new_key(), PRIVATE),
         ]
         paths += _written(within, setup, again=True)
         within.replace(folder)
@@ -150,7 +150,7 @@ def _written(folder: Path, setup: Setup, *, again: bool) -> list[Path]:
     if again:
         key, above, authority = (_text(folder / n) for n in ("server.key", "ca.key", "ca.pem"))
         signed = certificates.server(key, above, authority, setup.hosts)
-        paths.append(_write(folder / "server.pem", signed, OPEN))
+        paths.append(write(folder / "server.pem", signed, OPEN))
     keys = dict(setup.keys)
     for name in (*RESERVED, *setup.runs):
         if name not in keys:
@@ -159,15 +159,15 @@ def _written(folder: Path, setup: Setup, *, again: bool) -> list[Path]:
             paths.append(path)
     setup = setup._replace(keys=keys)
     content = _configuration(setup.port, accounts(keys, setup.runs))
-    paths.append(_write(folder / "server.conf", content, OPEN))
-    paths.append(_write(folder / SETUP, json.dumps(setup._asdict(), indent=1) + "\n", OPEN))
+    paths.append(write(folder / "server.conf", content, OPEN))
+    paths.append(write(folder / SETUP, json.dumps(setup._asdict(), indent=1) + "\n", OPEN))
     return paths
 
 
 def _key(name: str, path: Path, authority: str) -> str:
     """The public key of a new user; a credential that an interrupted call has left is taken over."""
     if not path.exists():
-        _write(path, credentials.text(name, credentials.new_seed(), authority), PRIVATE)
+        write(path, credentials.text(name, credentials.new_seed(), authority), PRIVATE)
     return credentials.public(credentials.seed_in(path))
 
 
@@ -180,14 +180,3 @@ def _text(path: Path) -> str:
         return path.read_text()
     except OSError as error:
         raise MainstemError(f"{path}: is needed for this: {error.strerror}") from None
-
-
-def _write(path: Path, content: str, mode: int) -> Path:
-    """All or nothing, and never readable by more than `mode` allows."""
-    temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return temporary.replace(path)

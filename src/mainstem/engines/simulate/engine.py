@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
-from mainstem.advice.step import settled
+from mainstem.advice.auto_step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers

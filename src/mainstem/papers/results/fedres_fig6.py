@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from mainstem.papers import partners
+from mainstem.papers import fictitious_play
 from mainstem.papers.evidence import Evidence, shown
-from mainstem.papers.partners import ERM, PLAY, SGD
+from mainstem.papers.fictitious_play import ERM, PLAY, SGD
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -17,7 +17,7 @@ GONE, LEFT = 1e-6, 1e-3  # a loss that is no more, and one that is; it begins at
 
 def measure(runner: Runner, **size: int) -> Numbers:
     """Losses [seeds, steps] of each rule."""
-    return {rule: partners.played(runner, rule, **size).loss for rule in (SGD, ERM, PLAY)}
+    return {rule: fictitious_play.played(runner, rule, **size).loss for rule in (SGD, ERM, PLAY)}
 
 
 def average(losses: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ def draw(numbers: Numbers) -> Any:
 
 RESULT = Result(
     name="fedres-fig6",
-    paper=f"{partners.PAPER}, Fig. 6",
+    paper=f"{fictitious_play.PAPER}, Fig. 6",
     about="The average loss of FedRes.SGD, FedRes.ERM and fictitious play where both sides must move.",
     full={"steps": 20000, "seeds": 50},
     quick={"steps": 20000, "seeds": 50},
@@ -72,5 +72,5 @@ RESULT = Result(
     ),
     draw=draw,
     minutes=0.4,
-    chosen=partners.CHOSEN,
+    chosen=fictitious_play.CHOSEN,
 )

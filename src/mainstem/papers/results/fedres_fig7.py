@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from mainstem.papers import partners
+from mainstem.papers import fictitious_play
 from mainstem.papers.evidence import Evidence, shown
-from mainstem.papers.partners import ERM, PLAY, SGD
+from mainstem.papers.fictitious_play import ERM, PLAY, SGD
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -21,8 +21,8 @@ def measure(runner: Runner, horizons: tuple[int, ...], seeds: int) -> Numbers:
 
     def final(rule: str, steps: int) -> np.ndarray:
         if steps == 0:
-            return np.tile(partners.FIRST, (seeds, 1))
-        return np.asarray(partners.played(runner, rule, steps=steps, seeds=seeds).model)
+            return np.tile(fictitious_play.FIRST, (seeds, 1))
+        return np.asarray(fictitious_play.played(runner, rule, steps=steps, seeds=seeds).model)
 
     found = {
         rule: np.stack([final(rule, steps) for steps in horizons], axis=1)
@@ -34,7 +34,7 @@ def measure(runner: Runner, horizons: tuple[int, ...], seeds: int) -> Numbers:
 def at(numbers: Numbers, rule: str, steps: int) -> np.ndarray:
     """The distance from the optimum [seeds] after so many steps."""
     where = int(np.argmin(np.abs(numbers["at"][0] - steps)))
-    return partners.distance(numbers[rule][:, where])
+    return fictitious_play.distance(numbers[rule][:, where])
 
 
 def arrive(numbers: Numbers) -> Evidence:
@@ -72,7 +72,7 @@ def draw(numbers: Numbers) -> Any:
 
 RESULT = Result(
     name="fedres-fig7",
-    paper=f"{partners.PAPER}, Fig. 7",
+    paper=f"{fictitious_play.PAPER}, Fig. 7",
     about="The components of the global model over time: SGD and ERM arrive, fictitious play gets stuck.",
     full={"horizons": (0, 10, 30, 100, 200, 500, 1000, 2000, 5000, 10000, 20000), "seeds": 50},
     quick={"horizons": (0, 10, 30, 100, 200, 500, 1000, 2000, 10000), "seeds": 50},
@@ -84,7 +84,7 @@ RESULT = Result(
     draw=draw,
     minutes=0.8,
     chosen=(
-        *partners.CHOSEN,
+        *fictitious_play.CHOSEN,
         "w^g is looked at after 0 to 20,000 steps at places nearly evenly spaced on a logarithmic axis.",
     ),
 )

@@ -21,7 +21,7 @@ from mainstem import algorithms
 from mainstem.advice.pilot import pilot_prefix
 from mainstem.base import Algorithm, Flat, Problem, Stream
 from mainstem.measure import constants
-from mainstem.measure.personal import best_models, best_pair
+from mainstem.measure.personal_hindsight import best_models, best_pair
 from mainstem.measure.prefix import Prefix
 from mainstem.problems.shared_only import shared_only
 

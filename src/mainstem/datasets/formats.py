@@ -5,14 +5,14 @@ import gzip
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mainstem.datasets.arrays import Array, Arrays
+from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.errors import BadData, MainstemError
 
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error)
@@ -31,6 +31,12 @@ def write(path: Path, arrays: Arrays) -> None:
     """The file that `read` reads back to the same fingerprint."""
     _, writer = _format(path)
     writer(path, arrays)
+
+
+def csv_rows(lines: Iterable[str], delimiter: str = ",") -> tuple[list[str], list[list[str]]]:
+    """The header of a CSV table, and its rows that are not empty."""
+    header, *rows = csv.reader(lines, delimiter=delimiter)
+    return header, [row for row in rows if row]
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Array]:
@@ -65,8 +71,7 @@ def _write_npz(path: Path, arrays: Arrays) -> None:
 
 def _read_csv(path: Path) -> Arrays:
     with gzip.open(path, "rt", encoding="utf-8", newline="") as text:
-        header, *rows = csv.reader(text)
-    return columns(header, rows)
+        return columns(*csv_rows(text))
 
 
 def _write_csv(path: Path, arrays: Arrays) -> None:
