@@ -8,7 +8,7 @@ BIN = .venv/bin
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-.PHONY: demo federation-demo test check test-slow bench bench-federation soak figures results format clean
+.PHONY: demo federation-demo test check test-slow test-oldest bench bench-federation soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -27,6 +27,12 @@ check: .venv/test
 
 test-slow: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow
+
+test-oldest: # the quick tests with the oldest versions that pyproject.toml allows
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	grep -oE '"[a-z-]+>=[0-9.]+' pyproject.toml | tr -d '"' | sed 's/>=/==/' | sort -u > .venv-oldest/constraints.txt
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e ".[test]"
+	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow"
 
 soak: .venv/test # clients come and go for an hour
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60
@@ -52,7 +58,7 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .venv-oldest demo
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
 .venv/lab .venv/federation .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt

@@ -31,7 +31,7 @@ DECIDES = (  # everything but the command line and the results themselves
         "random.py",
         "replay.py",
         "spec.py",
-        "value.py",
+        "value",
     ),
 )
 PAPERS = "mainstem.papers."
