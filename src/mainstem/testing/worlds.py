@@ -96,8 +96,11 @@ class Shifted(Changed):
         shift, sees = jnp.asarray(self.shift)[at.k], jnp.asarray(self.sees)[at.k]
 
         def shifted(x: Any) -> Any:
-            real = jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating)
-            return x + shift.astype(x.dtype) if real else x
+            if not jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating):
+                return x
+            # Unevenly: what is added to all coordinates alike makes no difference on a simplex.
+            uneven = 1 + jnp.arange(x.size).reshape(x.shape) / x.size
+            return x + (shift * uneven).astype(x.dtype)
 
         count = 1 if usual.count is None else usual.count
         shown, hidden = jax.tree.map(shifted, (usual.shown, usual.hidden))
