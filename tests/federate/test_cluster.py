@@ -29,7 +29,7 @@ def running(site, cluster):
 def test_a_server_killed_in_the_middle_costs_nothing(role, site, cluster):
     made, hub, clients = running(site, cluster)
     made.reached(STEPS // 3)
-    leader, followers = cluster.place("test")
+    leader, followers = cluster.place(made.rules["run"])
     cluster.servers[leader if role == "leader" else followers[0]].kill()
     assert made.step() < STEPS, "the run was over before"
     finished(made, hub, clients)

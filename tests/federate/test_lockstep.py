@@ -1,5 +1,7 @@
 """Lockstep equals the simulation: five processes, a hub and a real NATS server."""
 
+import secrets
+
 import pytest
 
 from mainstem.spec import plain
@@ -18,7 +20,7 @@ QUANTISED = {"name": "ofediq", "step": 0.1, "rate": 0.5, "period": 2, "levels": 
 
 def experiment(algorithm, world=DIGITS, *, steps=200, dtype="float64", **rules):
     federate = {
-        "run": "test",
+        "run": f"test-{secrets.token_hex(8)}",  # tests may share a broker
         "clients": CLIENTS,
         "pace": "lockstep",
         "dtype": dtype,
