@@ -32,7 +32,7 @@ test-oldest: # the quick tests with the oldest versions that pyproject.toml allo
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	grep -oE '"[a-z-]+>=[0-9.]+' pyproject.toml | tr -d '"' | sed 's/>=/==/' | sort -u > .venv-oldest/constraints.txt
 	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e ".[test]"
-	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow"
+	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow" -W ignore::DeprecationWarning # of old beside new
 
 soak: .venv/test # clients come and go for an hour
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60
