@@ -8,20 +8,8 @@ from typing import Any, Self, TypeVar, dataclass_transform
 
 import jax
 
+from mainstem.value import fields as kinds
 from mainstem.value.comparison import hashed, same
-from mainstem.value.fields import (
-    Checked,
-    at_least,
-    flag,
-    integer,
-    leaf,
-    number,
-    one_of,
-    part,
-    positive,
-    rates,
-    static,
-)
 from mainstem.value.printing import shown
 
 V = TypeVar("V")
@@ -40,7 +28,7 @@ class Value(abc.ABC):
     def __post_init__(self) -> None:
         owner = type(self).__name__
         for field in fields(self):
-            accepts: Checked | None = field.metadata.get("check")
+            accepts: kinds.Checked | None = field.metadata.get("check")
             given = getattr(self, field.name)
             left_out = given is None and field.default is None
             if accepts is None or left_out or isinstance(given, jax.core.Tracer):
@@ -124,7 +112,18 @@ def keep(made: Value, name: str, given: Any) -> None:
 
 @dataclass_transform(
     frozen_default=True,
-    field_specifiers=(static, leaf, integer, flag, one_of, number, positive, at_least, rates, part),
+    field_specifiers=(
+        kinds.static,
+        kinds.leaf,
+        kinds.integer,
+        kinds.flag,
+        kinds.one_of,
+        kinds.number,
+        kinds.positive,
+        kinds.at_least,
+        kinds.rates,
+        kinds.part,
+    ),
 )
 def value(cls: type[V]) -> type[V]:
     """Makes a class final, frozen, a dataclass and a pytree.
