@@ -1,1 +1,2 @@
-"""`make bench-federation`: what federating costs, beside the same exchange on the broker alone."""
+"""Federation benchmark (`make bench-federation`): its cost relative to the same exchange on the NATS server
+alone."""

@@ -1,7 +1,7 @@
-"""`make bench-federation`: rounds, uploads a second, bytes on the socket, and a client between syncs.
+"""Federation benchmark (`make bench-federation`): rounds, uploads/s, bytes on the socket, samples/s of a client.
 
-All on one machine with a private NATS server: each hub is a process of its own, all clients are tasks of this one,
-for every side alike. Sides that are compared take turns.
+Everything runs on one machine with a private NATS server: each hub is a separate process, all clients are tasks
+of this one, for every side alike. Sides that are compared take turns.
 """
 
 import sys
@@ -17,7 +17,7 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    """Run the benchmarks named on the command line, or all."""
+    """Runs the benchmarks named on the command line, or all."""
     for name in sys.argv[1:] or BENCHMARKS:
         BENCHMARKS[name]()
 

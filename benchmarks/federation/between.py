@@ -1,4 +1,4 @@
-"""How fast a client is between two syncs: a logistic model of six features, beside River alone."""
+"""Speed of a client between two syncs: a logistic model of six features, compared with River alone."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from river import linear_model
 
 import mainstem as ms
 from benchmarks.federation import processes
-from mainstem.engines.federate.learner import Learner
+from mainstem.engines.federate.client.learner import Learner
 
 NAMES = (
     "nswprice",
@@ -19,9 +19,9 @@ NAMES = (
     "vicdemand",
     "transfer",
     "period",
-)  # as elec2 has them
+)  # the features of elec2
 ROWS, PAIRS, ROUNDS = 45_312, 4_000, 5
-PERIOD = 10**6  # steps between two syncs: none happens here
+PERIOD = 10**6  # steps between two syncs: no sync occurs here
 CONTENT = {
     "problem": {"name": "logistic", "features": len(NAMES)},
     "algorithm": {"name": "fedsea", "step": 0.01, "period": PERIOD},
@@ -40,20 +40,20 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def pairs(model: Any, xs: list[Any], ys: list[int]) -> None:
-    """An answer, then its truth, sample after sample."""
+    """Predicts and then learns each sample in turn."""
     for x, y in zip(xs, ys, strict=True):
         model.predict_one(x)
         model.learn_one(x, y)
 
 
 def block(learner: Learner, features: np.ndarray, labels: np.ndarray) -> float:
-    """All at once; its loss is there when all is learnt."""
+    """Learns all samples at once; the loss is available when all are learnt."""
     learner.learn_many(features, labels)
     return learner.loss
 
 
 def rates(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
-    """Samples a second of each side, the median of some rounds after a first call."""
+    """Samples per second of each side, the median of `ROUNDS` rounds after a first call."""
     for _, action in sides.values():
         action()
     found: dict[str, list[float]] = {name: [] for name in sides}
@@ -66,13 +66,13 @@ def rates(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float
 
 
 def main() -> None:
-    """`predict_one` with `learn_one`, `learn_many`, and River."""
+    """Prints the rates of `predict_one` with `learn_one`, of `learn_many`, and of River."""
     features, labels = table()
     arrays, truth = list(features[:PAIRS]), labels[:PAIRS].tolist()
     dicts = [dict(zip(NAMES, row, strict=True)) for row in features[:PAIRS].tolist()]
     river = linear_model.LogisticRegression()
     with (
-        processes.broker("2m") as url,
+        processes.nats_server("2m") as url,
         processes.process(processes.hub, url, CONTENT),
         ms.join(url, run="between", client="0") as learner,
     ):

@@ -1,4 +1,4 @@
-"""A relay before the broker that counts what clients really put on their sockets."""
+"""Meter: a relay in front of the NATS server that counts the bytes that clients put on their sockets."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Meter:
-    """Bytes that went up, all of them: payloads, headers, and what the protocol adds."""
+    """Counts all bytes sent up: payloads, headers, and what the protocol adds."""
 
     def __init__(self, url: str):
         self._there = urlsplit(url)
@@ -15,13 +15,13 @@ class Meter:
         self.up = 0
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client's connection, until either side has enough."""
+        """Relays one client's connection until either side closes it."""
         self._relays.append(asyncio.current_task())
         there = await asyncio.open_connection(self._there.hostname, self._there.port)
         await asyncio.gather(self._pass(reader, there[1], up=True), self._pass(there[0], writer))
 
     async def ended(self) -> None:
-        """Wait until all that was said has gone through."""
+        """Waits until everything sent has been relayed."""
         await asyncio.gather(*filter(None, self._relays))
 
     async def _pass(
@@ -37,7 +37,7 @@ class Meter:
 
 @contextlib.asynccontextmanager
 async def metered(url: str) -> AsyncIterator[tuple[str, Meter]]:
-    """An address in the place of `url`, and its meter."""
+    """A relay address to use instead of `url`, and its meter."""
     meter = Meter(url)
     server = await asyncio.start_server(meter.relay, "127.0.0.1", 0)
     try:

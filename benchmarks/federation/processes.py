@@ -1,4 +1,4 @@
-"""Hubs in processes of their own, a private broker, and the learners of a run."""
+"""Processes of the benchmarks: hubs, a private NATS server, and the learners of a run."""
 
 import contextlib
 import multiprocessing
@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import mainstem as ms
-from mainstem.engines.federate.broker import Private
-from mainstem.engines.federate.charter import draw_up
-from mainstem.engines.federate.host import host
-from mainstem.engines.federate.learner import AsyncLearner
+from mainstem.engines.federate.client.learner import AsyncLearner
+from mainstem.engines.federate.hub.process import run_hub
+from mainstem.engines.federate.protocol.run_document import parse
+from mainstem.engines.federate.transport.private_server import PrivateServer
 
 SPAWN = multiprocessing.get_context("spawn")
-PATIENCE = 60.0  # seconds in which a hub must be there
+PATIENCE = 60.0  # seconds within which a hub must start
 
 
 @contextlib.contextmanager
-def broker(sync: str) -> Iterator[str]:
-    """The address of a private server; "2m" leaves syncing to the clock, "always" syncs every message."""
+def nats_server(sync: str) -> Iterator[str]:
+    """The address of a private server; `sync` "2m": sync to disk every two minutes, "always": every message."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Private(Path(folder), sync=sync)
+        server = PrivateServer(Path(folder), sync=sync)
         try:
             yield server.url
         finally:
@@ -31,7 +31,7 @@ def broker(sync: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def process(serve: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """`serve(*arguments, ready)` in a process of its own, from when it is ready."""
+    """Runs `serve(*arguments, ready)` in a separate process, and yields when it is ready."""
     ready = SPAWN.Event()
     hub = SPAWN.Process(target=serve, args=(*arguments, ready), daemon=True)
     hub.start()
@@ -45,9 +45,9 @@ def process(serve: Callable[..., None], *arguments: object) -> Iterator[None]:
 
 
 def hub(url: str, document: Mapping[str, Any], ready: Event) -> None:
-    """A hub of ours, until the process is ended."""
+    """Runs a hub of mainstem until the process is terminated."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
-        host(draw_up(document), Path(folder), url=url, started=lambda _: ready.set())
+        run_hub(parse(document), Path(folder), url=url, started=lambda _: ready.set())
 
 
 @contextlib.asynccontextmanager

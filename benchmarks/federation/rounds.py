@@ -1,4 +1,4 @@
-"""How long a round takes in lockstep: ours, the bare exchange, and what syncing to disk adds."""
+"""Duration of a round in lockstep: mainstem, the bare exchange, and the cost of syncing to disk."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,14 @@ import numpy as np
 
 from benchmarks.federation import bare, processes
 from mainstem.base import Sample
-from mainstem.engines.federate.charter import draw_up
-from mainstem.engines.federate.member import Member, turn
-from mainstem.engines.federate.moves import Moves
-from mainstem.engines.federate.wire import Broadcast, pack_upload
+from mainstem.engines.federate.client.kernels import Kernels
+from mainstem.engines.federate.client.state import ClientState, learn_together
+from mainstem.engines.federate.protocol.messages import Broadcast, pack_upload
+from mainstem.engines.federate.protocol.run_document import parse
 
-SIZE = 1000  # numbers in a model: 4 kB
+SIZE = 1000  # entries of a model: 4 kB
 TURNS, WARM = 5, 3
-ROUNDS = {2: 60, 20: 40, 200: 12}  # of each side in each turn, by clients
+ROUNDS = {2: 60, 20: 40, 200: 12}  # rounds of each side in each turn, by number of clients
 OURS, BARE, RAW = "mainstem", "bare JetStream on nats-py", "raw core NATS, nothing stored"
 ALONE = "what our clients compute, no network"
 RUNS = itertools.count()
@@ -26,8 +26,8 @@ RUNS = itertools.count()
 Round = Callable[[], Awaitable[Any]]
 
 
-def document(clients: int, **rules: object) -> dict[str, Any]:
-    """A run of FedOGD on a linear model, with a name of its own."""
+def run_content(clients: int, **rules: object) -> dict[str, Any]:
+    """A run of FedOGD on a linear model, with a unique name."""
     return {
         "problem": {"name": "linear", "features": SIZE - 1},
         "algorithm": {"name": "fedogd", "step": 1e-4},
@@ -36,7 +36,7 @@ def document(clients: int, **rules: object) -> dict[str, Any]:
 
 
 def samples(clients: int) -> list[Sample]:
-    """One for each client."""
+    """One sample for each client."""
     draw = np.random.default_rng(0)
     features = draw.normal(size=(clients, SIZE - 1)).astype(np.float32)
     return [
@@ -47,7 +47,7 @@ def samples(clients: int) -> list[Sample]:
 @contextlib.asynccontextmanager
 async def ours(url: str, clients: int) -> AsyncIterator[Round]:
     """A round of a real run."""
-    content, data = document(clients, pace="lockstep"), samples(clients)
+    content, data = run_content(clients, pace="lockstep"), samples(clients)
     with processes.process(processes.hub, url, content):
         async with processes.joined(url, content["federate"]["run"], clients) as learners:
             yield lambda: asyncio.gather(
@@ -57,7 +57,7 @@ async def ours(url: str, clients: int) -> AsyncIterator[Round]:
 
 @contextlib.asynccontextmanager
 async def others(url: str, clients: int, stored: bool) -> AsyncIterator[Round]:
-    """A round of the same messages without us."""
+    """A round of the same messages without mainstem."""
     run, upload = f"bare-{next(RUNS)}", np.ones(SIZE, np.float32).tobytes()
     with processes.process(bare.hub, url, run, clients, SIZE, stored):
         async with bare.joined(url, run, clients, stored) as found:
@@ -65,20 +65,20 @@ async def others(url: str, clients: int, stored: bool) -> AsyncIterator[Round]:
 
 
 def learning(clients: int) -> Round:
-    """What the clients of a round compute, without a network: learn, speak, listen."""
-    charter, data = draw_up(document(clients, pace="lockstep")), samples(clients)
-    moves = Moves(charter)
-    members = [Member(moves, k) for k in range(clients)]
+    """The computation of the clients in a round, without a network: learn, upload, download."""
+    document, data = parse(run_content(clients, pace="lockstep")), samples(clients)
+    kernels = Kernels(document)
+    states = [ClientState(kernels, k) for k in range(clients)]
     model = np.zeros(SIZE, np.float32).tobytes()
 
     async def one() -> None:
-        for upload in turn(members, data, speaks=True):
+        for upload in learn_together(states, data, uploads=True):
             assert upload is not None
             pack_upload(upload)
-        step = members[0].step
-        said = Broadcast(charter.digest, step, step, np.full(clients, step), model)
-        for member in members:
-            member.listen(said)
+        step = states[0].step
+        broadcast = Broadcast(document.digest, step, step, np.full(clients, step), model)
+        for state in states:
+            state.receive(broadcast)
 
     return one
 
@@ -99,7 +99,8 @@ async def in_turn(sides: dict[str, Round], rounds: int) -> dict[str, np.ndarray]
 
 
 def show(title: str, times: dict[str, np.ndarray]) -> None:
-    """The first side's p50 and p99, and how many times longer its median is than each other one's."""
+    """Prints each side's p50 and p99, and how many times longer the first side's median is than each other
+    one's."""
     print(f"\n{title}")
     first = np.median(next(iter(times.values())))
     for n, (name, each) in enumerate(times.items()):
@@ -109,9 +110,11 @@ def show(title: str, times: dict[str, np.ndarray]) -> None:
 
 
 async def compared(quick: str, clients: int) -> None:
-    """Ours, the bare exchange, the raw one, and how much of ours is learning, which the others do not do.
+    """Compares mainstem, the bare exchange and the raw one, and measures the share of learning, which the
+    others omit.
 
-    All clients share one process here, so that what they compute adds up; on machines of their own it would not.
+    All clients share one process here, so that their computing times add up; on separate machines they would
+    not.
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -126,12 +129,12 @@ async def compared(quick: str, clients: int) -> None:
     exchange = times[OURS] - np.median(times[ALONE])
     half, most = 1e3 * np.percentile(exchange, [50, 99])
     ratio = np.median(exchange) / np.median(times[BARE])
-    told = f"{half:9.2f} ms p50{most:9.2f} ms p99   {ratio:.2f} times the bare one   (asked: at most 2)"
-    print(f"  {'our exchange, less that computing':44}{told}")
+    result = f"{half:9.2f} ms p50{most:9.2f} ms p99   {ratio:.2f} times the bare one   (asked: at most 2)"
+    print(f"  {'our exchange, less that computing':44}{result}")
 
 
 async def synced(quick: str, safe: str, clients: int) -> None:
-    """Ours on a broker that syncs every message to disk, and on one that does not."""
+    """Mainstem on a NATS server that syncs every message to disk, and on one that does not."""
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         sides = {
@@ -144,8 +147,8 @@ async def synced(quick: str, safe: str, clients: int) -> None:
 
 
 def main() -> None:
-    """Rounds with 2, 20 and 200 clients, then what syncing costs with 2 and 20."""
-    with processes.broker("2m") as quick, processes.broker("always") as safe:
+    """Measures rounds with 2, 20 and 200 clients, then the cost of syncing to disk with 2 and 20."""
+    with processes.nats_server("2m") as quick, processes.nats_server("always") as safe:
         for clients in ROUNDS:
             asyncio.run(compared(quick, clients))
         for clients in (2, 20):

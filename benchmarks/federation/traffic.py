@@ -1,6 +1,6 @@
 """Bytes on the socket: OFedIQ planned for 1 % of the uplink, at the 34,826 parameters of Kwon et al. 2023, Fig. 4.
 
-The clients' connections pass a relay that counts every byte up, from joining to leaving.
+The clients' connections pass through a relay that counts every byte sent up, from joining to leaving.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ import mainstem as ms
 from benchmarks.federation import processes
 from benchmarks.federation.meter import metered
 from mainstem.base import Sample
-from mainstem.engines.federate.charter import Charter
-from mainstem.engines.federate.learner import AsyncLearner
-from mainstem.engines.federate.wire import OVERHEAD
+from mainstem.engines.federate.client.learner import AsyncLearner
+from mainstem.engines.federate.protocol.messages import UPLOAD_HEADER
+from mainstem.engines.federate.protocol.run_document import RunDocument
 
 CLIENTS, STEPS, STEP, BUDGET = 5, 200, 0.01, 0.01
-PLAN = ms.plan(BUDGET, ms.problems.cnn().size)
+PLAN = ms.plan(BUDGET, ms.problems.cnn().parameters)
 FEDOGD = {"name": "fedogd", "step": STEP}
 OFEDIQ = {
     "name": "ofediq",
@@ -29,30 +29,30 @@ OFEDIQ = {
 
 
 class Sent(NamedTuple):
-    """What the clients of a run put on the network."""
+    """The traffic that the clients of a run sent."""
 
-    socket: int  # bytes, everything
+    socket: int  # bytes, everything included
     payload: int  # bytes, as nats-py counts its messages
     uploads: int  # with a body
-    charter: Charter
+    document: RunDocument
 
 
 def images() -> tuple[np.ndarray, np.ndarray]:
-    """[clients, steps] of them, with labels."""
+    """Images [clients, steps, 28, 28] and their labels."""
     draw = np.random.default_rng(0)
     shape = CLIENTS, STEPS
     return draw.uniform(size=(*shape, 28, 28)).astype(np.float32), draw.integers(0, 10, shape)
 
 
 async def streamed(learner: AsyncLearner, shown: np.ndarray, labels: np.ndarray) -> None:
-    """One client's stream, to its end."""
+    """Runs one client's stream to its end."""
     for image, label in zip(shown, labels.astype(np.int32), strict=True):
         await learner.step_with(Sample(image, label))
         await asyncio.sleep(0)
 
 
 async def federated(url: str, algorithm: dict[str, Any], pace: str) -> Sent:
-    """A real run."""
+    """The traffic of a real run."""
     run = f"{algorithm['name']}-{pace}"
     content = {
         "problem": {"name": "cnn"},
@@ -65,17 +65,18 @@ async def federated(url: str, algorithm: dict[str, Any], pace: str) -> Sent:
                 data = zip(learners, *images(), strict=True)
                 await asyncio.gather(*(streamed(*each) for each in data))
             await meter.ended()
-    charter = learners[0].charter
-    payload = sum(each.link._connection.stats["out_bytes"] for each in learners)
-    taken = sum(each.link.sent_bytes for each in learners)
-    return Sent(meter.up, payload, uploads(charter, taken), charter)
+    document = learners[0].session.document
+    payload = sum(each.session.uplink._connection.stats["out_bytes"] for each in learners)
+    taken = sum(each.sent_bytes for each in learners)
+    return Sent(meter.up, payload, uploads(document, taken), document)
 
 
-def uploads(charter: Charter, taken: int) -> int:
-    """How many bodies these bytes hold: in lockstep who is not heard sends a header too, else nothing."""
-    if charter.lockstep:
-        return (taken - STEPS * CLIENTS * OVERHEAD) // charter.upload_bytes
-    return taken // (charter.upload_bytes + OVERHEAD)
+def uploads(document: RunDocument, taken: int) -> int:
+    """The number of bodies in these bytes: in lockstep, a client that does not participate sends a header, else
+    nothing."""
+    if document.lockstep:
+        return (taken - STEPS * CLIENTS * UPLOAD_HEADER) // document.upload_bytes
+    return taken // (document.upload_bytes + UPLOAD_HEADER)
 
 
 def simulated() -> tuple[int, int]:
@@ -89,15 +90,15 @@ def simulated() -> tuple[int, int]:
 
 
 def show_upload(free: Sent) -> None:
-    """An upload on the socket beside its formulas."""
-    codec, size = free.charter.algorithm.codec, free.charter.message
-    formula, packed = codec.bits(size, 32) / 8, free.charter.upload_bytes
+    """Prints the size of an upload on the socket and by its formulas."""
+    codec, size = free.document.algorithm.codec, free.document.message
+    formula, packed = codec.bits(size, 32) / 8, free.document.upload_bytes
     plan = f"s = {PLAN.levels}, b = {PLAN.blocks}, p = {PLAN.rate:.4f}"
     print(f"\nAn upload of OFedIQ planned for 1 %, D = {size:,}, {plan}")
     print(f"  {'formula of the paper':44}{formula:12,.0f} bytes")
     rows = {
         "packed, as the simulator counts it": (packed, ""),
-        "with its header": (packed + OVERHEAD, ""),
+        "with its header": (packed + UPLOAD_HEADER, ""),
         "on the socket, joining and leaving included": (
             free.socket / free.uploads,
             "   (asked: at most 1.03)",
@@ -108,12 +109,13 @@ def show_upload(free: Sent) -> None:
 
 
 def show_saving(full: Sent, runs: dict[str, Sent]) -> None:
-    """What OFedIQ saves of FedOGD's uplink, as the coins fell and with the number of uploads expected."""
+    """Prints the share of FedOGD's uplink that OFedIQ saves, with the actual and with the expected number of
+    uploads."""
     expected = PLAN.rate * STEPS * CLIENTS
     print(f"\nUplink of a run, {CLIENTS} clients, T = {STEPS}, everything on the socket")
     print(f"  {'FedOGD':44}{full.socket:12,} bytes   {full.payload:,} in messages")
     for name, sent in runs.items():
-        levelled = sent.socket + (expected - sent.uploads) * sent.charter.upload_bytes
+        levelled = sent.socket + (expected - sent.uploads) * sent.document.upload_bytes
         saved, on_average = (100 * (1 - each / full.socket) for each in (sent.socket, levelled))
         print(f"  {name:44}{sent.socket:12,} bytes   {sent.payload:,} in messages")
         print(f"  {f'  with {sent.uploads} uploads':44}{saved:12.2f} % saved   (asked: 99)")
@@ -121,8 +123,8 @@ def show_saving(full: Sent, runs: dict[str, Sent]) -> None:
 
 
 def main() -> None:
-    """FedOGD in lockstep, OFedIQ in lockstep and at the clients' own pace, and in the simulator."""
-    with processes.broker("2m") as url:
+    """Runs FedOGD in lockstep, OFedIQ in lockstep and at the clients' own pace, and OFedIQ in the simulator."""
+    with processes.nats_server("2m") as url:
         full = asyncio.run(federated(url, FEDOGD, "lockstep"))
         lockstep = asyncio.run(federated(url, OFEDIQ, "lockstep"))
         free = asyncio.run(federated(url, OFEDIQ, "free"))

@@ -1,36 +1,36 @@
-"""A real NATS server for the tests, and sites that are cleaned up."""
+"""A real NATS server for the tests, and federations of processes that are cleaned up."""
 
 import pytest
 
-from mainstem.engines.federate.broker import Private
-from mainstem.engines.federate.secure import secure
-from tests.federate.processes import Site
+from mainstem.engines.federate.security.setup import secure
+from mainstem.engines.federate.transport.private_server import PrivateServer
+from tests.federate.processes import Federation
 from tests.federate.secured import free_port, serving
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory):
-    """One server for all tests of a worker: each run on it has a name of its own."""
-    server = Private(tmp_path_factory.mktemp("broker") / "broker", sync="2m")
+def nats_server(tmp_path_factory):
+    """One server for all tests of a worker; each run on it has a unique name."""
+    server = PrivateServer(tmp_path_factory.mktemp("nats_server") / "nats_server", sync="2m")
     yield server
     server.stop()
 
 
 @pytest.fixture
-def own_broker(tmp_path):
-    """A server that lives as long as the test."""
-    server = Private(tmp_path / "broker", sync="2m")
+def own_server(tmp_path):
+    """A server for one test."""
+    server = PrivateServer(tmp_path / "nats_server", sync="2m")
     yield server
     server.stop()
 
 
 @pytest.fixture
-def site(tmp_path):
-    """Makes a site; its processes end with the test."""
+def processes(tmp_path):
+    """Makes a federation; its processes end with the test."""
     made = []
 
-    def build(content, name="site"):
-        made.append(Site(tmp_path / name, content))
+    def build(content, name="federation"):
+        made.append(Federation(tmp_path / name, content))
         return made[-1]
 
     yield build
@@ -39,7 +39,7 @@ def site(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def secured_server(tmp_path_factory):
     """(folder, url) of a server with the runs r (clients a and b) and other (client c)."""
     folder = tmp_path_factory.mktemp("secure") / "setup"
     port = free_port()

@@ -19,7 +19,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 ROOT = Path(__file__).parents[2]
 
 
-class Site:
+class Federation:
     """A folder with an experiment, its hub and its clients."""
 
     def __init__(self, folder: Path, content: dict):
@@ -33,27 +33,29 @@ class Site:
         (folder / "hub.toml").write_text(tomli_w.dumps(only))
         self.processes: list[subprocess.Popen] = []
 
-    def start(self, *arguments: str, log: str, **environment: str) -> subprocess.Popen:
+    def start(self, *module: str, log: str, killed_at: str | None = None) -> subprocess.Popen:
+        """Starts a module; it is killed at a point such as "hub after store:17", at the 17th time."""
+        killer = () if killed_at is None else ("tests.federate.killed_at", killed_at)
         with (self.folder / log).open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, *arguments],
+                [sys.executable, "-m", *killer, *module],
                 stdout=out,
                 stderr=out,
                 cwd=ROOT,
-                env=ENVIRONMENT | environment,
+                env=ENVIRONMENT,
             )
         self.processes.append(process)
         return process
 
-    def hub(self, *options: str, **environment: str) -> subprocess.Popen:
-        """Start the hub, and wait until it says where it is."""
+    def hub(self, *options: str, killed_at: str | None = None) -> subprocess.Popen:
+        """Starts the hub, and waits until it prints its address."""
         log = self.folder / "hub.log"
         before = log.stat().st_size if log.exists() else 0
         process = self.start(
-            *("-m", "mainstem.cli", "hub", str(self.folder / "hub.toml"), "--json"),
+            *("mainstem.cli", "hub", str(self.folder / "hub.toml"), "--json"),
             *("--folder", str(self.folder / "hub"), *options),
             log="hub.log",
-            **environment,
+            killed_at=killed_at,
         )
         self.url = json.loads(self._line(process, log, before))["url"]
         return process
@@ -70,36 +72,44 @@ class Site:
             time.sleep(0.05)
         raise RuntimeError(f"the hub did not start: {text}")
 
-    def client(self, name: str, *, url: str | None = None, **environment: str) -> subprocess.Popen:
-        """Start a client, at the hub's address unless it is told another."""
-        place = self.folder / f"client-{name}"
-        place.mkdir(exist_ok=True)
+    def client(
+        self, name: str, *, url: str | None = None, killed_at: str | None = None
+    ) -> subprocess.Popen:
+        """Starts a client, at the hub's address unless another is given."""
+        folder = self.folder / f"client-{name}"
+        folder.mkdir(exist_ok=True)
         return self.start(
-            *("-m", "tests.federate.twin", str(self.file), url or self.url, name, str(place)),
+            *(
+                "tests.federate.replaying_client",
+                str(self.file),
+                url or self.url,
+                name,
+                str(folder),
+            ),
             log=f"client-{name}.log",
-            **environment,
+            killed_at=killed_at,
         )
 
     def step(self) -> int:
-        """How far the hub says it is."""
+        """The last step that the hub has printed; 0: none."""
         lines = (self.folder / "hub.log").read_text().splitlines()
-        said = [json.loads(line)["step"] for line in lines if line.startswith('{"run"')]
-        return said[-1] if said else 0
+        printed = [json.loads(line)["step"] for line in lines if line.startswith('{"run"')]
+        return printed[-1] if printed else 0
 
     def reached(self, step: int, patience: float = 60.0) -> None:
-        """Wait until the hub is so far."""
+        """Waits until the hub has reached this step."""
         end = time.monotonic() + patience
         while self.step() < step:
             assert time.monotonic() < end, f"the hub is at step {self.step()}, not at {step}"
             time.sleep(0.1)
 
     def model(self) -> np.ndarray:
-        """The model that the hub left."""
+        """The model that the hub has saved."""
         with np.load(self.folder / "hub" / "model.npz") as found:
             return found["model"]
 
     def sent(self) -> Counter[tuple[str, int]]:
-        """Which client said what step how often, by the clients' own logs."""
+        """How often each (client, step) was sent, by the clients' logs."""
         return Counter(
             (log.parent.name.removeprefix("client-"), int(line.split()[0]))
             for log in self.folder.glob("client-*/sent.log")
@@ -107,14 +117,14 @@ class Site:
         )
 
     def merged(self) -> Counter[tuple[str, int]]:
-        """Which client's what step was merged how often, by the hub's log."""
+        """How often each (client, step) was merged, by the hub's log."""
         lines = (self.folder / "hub" / "merges.jsonl").read_text().splitlines()
         return Counter(
             (name, step) for line in lines for name, step, _ in json.loads(line)["uploads"]
         )
 
     def simulated(self) -> np.ndarray:
-        """The model of the simulation of the same."""
+        """The last model of the same run in the simulator."""
         import jax
 
         run = ms.simulate(

@@ -1,4 +1,4 @@
-"""A real server from what `secure` writes, and connections to it."""
+"""A real server set up by `secure`, and connections to it."""
 
 import contextlib
 import socket
@@ -7,11 +7,14 @@ import time
 
 import nats
 
-from mainstem.engines.federate import broker, charter, credentials
-from mainstem.engines.federate.hub import Hub
+from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.protocol import run_document as document
+from mainstem.engines.federate.security import credentials
+from mainstem.engines.federate.transport import connection as connections
+from mainstem.engines.federate.transport import private_server
 
 STEPS = 4
-WAIT = 10.0  # seconds for what should take none
+WAIT = 10.0  # seconds; what is waited for should take none
 
 
 def free_port():
@@ -25,7 +28,11 @@ def serving(folder, port, *words):
     """A server within `folder`."""
     log = (folder / "server.log").open("wb")
     process = subprocess.Popen(
-        [broker.executable(), *words], cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        [private_server.executable(), *words],
+        cwd=folder,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
     )
     try:
         end = time.monotonic() + WAIT
@@ -43,7 +50,7 @@ def serving(folder, port, *words):
 
 
 def agreed(run, clients):
-    return charter.draw_up(
+    return document.parse(
         {
             "problem": {"name": "softmax", "features": 64, "classes": 10},
             "algorithm": {"name": "fedogd", "step": 0.1},
@@ -59,31 +66,31 @@ def agreed(run, clients):
 
 
 @contextlib.asynccontextmanager
-async def hubs(place):
-    """The hub's connection, and the hub of each run on it; they take uploads and orders."""
-    folder, url = place
-    connection = await broker.connect(url, folder / "hub.creds")
+async def hubs(secured_server):
+    """The hub's connection, and the hub of each run on it; they accept uploads and commands."""
+    folder, url = secured_server
+    connection = await connections.connect(url, folder / "hub.creds")
     try:
         found = [Hub(agreed("r", ["a", "b"]), connection), Hub(agreed("other", ["c"]), connection)]
         for hub in found:
             await hub.open()
         yield connection, found
-        await unheard(connection.jetstream())
+        await delete_consumers(connection.jetstream())
     finally:
         await connection.close()
 
 
-async def unheard(js):
-    """Take away the hubs' ears at once, for the next test to count none but its own."""
+async def delete_consumers(js):
+    """Deletes the hubs' consumers at once, so that the next test counts only its own."""
     for name in ("ms-r-up", "ms-other-up"):
         for consumer in await js.consumers_info(name):
             await js.delete_consumer(name, consumer.name)
 
 
 @contextlib.asynccontextmanager
-async def intruder(place, name="a"):
-    """nats-py itself with a user's credential, and the errors it is told."""
-    folder, url = place
+async def intruder(secured_server, name="a"):
+    """A connection of nats-py itself with a user's credential, and the errors that it receives."""
+    folder, url = secured_server
     errors = []
 
     async def note(error):
@@ -98,13 +105,13 @@ async def intruder(place, name="a"):
 
 
 async def settled(connection):
-    """The server has all that was said. One flush will not do: its PING may overtake what waits."""
+    """Waits until the server has all that was sent. One flush is not enough: its PING may overtake messages."""
     await connection.flush()
     await connection.flush()
 
 
-async def standing(connection, found):
-    """All that a run has on the broker."""
+async def server_state(connection, found):
+    """Everything that the runs have on the NATS server."""
     js = connection.jetstream()
     names = (
         "ms-r-up",
@@ -123,17 +130,17 @@ async def standing(connection, found):
     state = await (await js.key_value("ms-r-hub")).get("state")
     listed = sorted(info.config.name for info in await js.streams_info())
     consumers = [len(await js.consumers_info(name)) for name in names]
-    orders = [hub.status()["state"] for hub in found]
+    states = [hub.status()["state"] for hub in found]
     return [(i.state.messages, i.state.last_seq, i.config.subjects) for i in infos], (
         latest,
         state.value,
         state.revision,
         listed,
         consumers,
-        orders,
+        states,
     )
 
 
 def turned_away(why):
-    """The server's word, or its closing the line before the word was read."""
+    """Whether the server refused access, or closed the connection before its refusal was read."""
     return "Authorization" in why or "reset" in why or "closed" in why

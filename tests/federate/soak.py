@@ -1,8 +1,8 @@
 """Clients come and go for a long time: `python -m tests.federate.soak MINUTES [FOLDER]`, or `make soak`.
 
-A hub on its private broker at the free pace, and client processes that join, learn, leave and join again, and are
-killed at random. Watched: does the hub merge while clients are there, does anything grow without end (memory and
-open files of the hub, memory and disk of the broker), and is anything merged twice.
+A hub on its private NATS server at the free pace, and client processes that join, learn, leave, join again, and
+are killed at random. Watched: does the hub merge while clients are there, does anything grow without end (memory
+and open files of the hub, memory and disk of the NATS server), and is anything merged twice.
 """
 
 import json
@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.federate.processes import Site
+from tests.federate.processes import Federation
 
 CLIENTS = 5
-STUCK = 15.0  # seconds in which a merge must come
-LOOK = 5.0
+STUCK = 15.0  # seconds within which a merge must come
+INTERVAL = 5.0  # seconds between two measurements
 CONTENT = {
     "problem": {"name": "softmax", "features": 64, "classes": 10},
     "algorithm": {
@@ -36,14 +36,14 @@ CONTENT = {
 
 
 class Seen(NamedTuple):
-    """How things are at one moment."""
+    """The measurements at one moment."""
 
     minute: float
     merges: int
     memory: float  # of the hub, in MB
     files: int  # that it has open
-    broker: float  # memory, in MB
-    disk: float  # of the broker, in MB
+    nats_server: float  # memory, in MB
+    disk: float  # of the NATS server, in MB
     refused: int
 
     def line(self) -> str:
@@ -52,10 +52,10 @@ class Seen(NamedTuple):
 
 
 class Soak:
-    """The processes, and what was seen of them."""
+    """The processes, and their measurements."""
 
     def __init__(self, folder: Path):
-        self.site = Site(folder, CONTENT)
+        self.run = Federation(folder, CONTENT)
         self.seen: list[Seen] = []
         self.joins = self.kills = 0
         self._draw = random.Random(0)
@@ -64,17 +64,17 @@ class Soak:
         self._merges = folder / "hub" / "merges.jsonl"
 
     def live(self, minutes: float) -> None:
-        """So long; raises if a round gets stuck."""
-        self.hub = self.site.hub()
-        began = moved = looked = time.monotonic()
+        """Runs for so many minutes; raises if a round gets stuck."""
+        self.hub = self.run.hub()
+        began = moved = measured = time.monotonic()
         merges = 0
         while (now := time.monotonic()) < began + 60 * minutes:
             self._come_and_go(now)
             time.sleep(0.2)
-            if now - looked < LOOK:
+            if now - measured < INTERVAL:
                 continue
-            looked = now
-            self.seen.append(self._look((now - began) / 60))
+            measured = now
+            self.seen.append(self._measure((now - began) / 60))
             print(self.seen[-1].line(), flush=True)
             if self.seen[-1].merges > merges:
                 merges, moved = self.seen[-1].merges, now
@@ -96,15 +96,15 @@ class Soak:
                 self.kills += 1
 
     def _joined(self, name: str) -> subprocess.Popen:
-        folder = str(self.site.folder / f"client-{name}")
-        words = ("-m", "tests.federate.visitor", str(self.site.file), self.site.url, name, folder)
-        return self.site.start(*words, log=f"client-{name}.log")
+        folder = str(self.run.folder / f"client-{name}")
+        words = ("tests.federate.returning_client", str(self.run.file), self.run.url, name, folder)
+        return self.run.start(*words, log=f"client-{name}.log")
 
-    def _look(self, minute: float) -> Seen:
+    def _measure(self, minute: float) -> Seen:
         status = self._status()
         process = Path("/proc") / str(self.hub.pid)
         server = self._server()
-        stored = (self.site.folder / "hub" / "broker").rglob("*")
+        stored = (self.run.folder / "hub" / "nats-server").rglob("*")
         refused = sum(sum(each["refused"].values()) for each in status["clients"].values())
         return Seen(
             round(minute, 2),
@@ -117,11 +117,11 @@ class Soak:
         )
 
     def _status(self) -> dict:
-        lines = (self.site.folder / "hub.log").read_text().splitlines()
+        lines = (self.run.folder / "hub.log").read_text().splitlines()
         return json.loads(next(line for line in reversed(lines) if '"version"' in line))
 
     def _server(self) -> int:
-        """The broker's process: a grandchild of the hub."""
+        """The NATS server's process: a grandchild of the hub."""
         pid = self.hub.pid
         for _ in range(2):
             pid = int(
@@ -130,7 +130,7 @@ class Soak:
         return pid
 
     def check(self) -> dict[str, float]:
-        """Nothing was merged twice, and nothing grew: the last quarter beside the second."""
+        """Checks that nothing was merged twice, and that nothing grew from the second quarter to the last."""
         counted = Counter(
             (client, step)
             for line in self._merges.read_text().splitlines()
@@ -142,15 +142,15 @@ class Soak:
         before, after = self.seen[quarter : 2 * quarter], self.seen[-quarter:]
         grown = {
             name: mean(after, name) - mean(before, name)
-            for name in ("memory", "files", "broker", "disk")
+            for name in ("memory", "files", "nats_server", "disk")
         }
         assert grown["memory"] < 20, grown
         assert grown["files"] < 5, grown
-        assert grown["broker"] < 40, grown
+        assert grown["nats_server"] < 40, grown
         assert grown["disk"] < 40, grown
-        told = {"merges": self.seen[-1].merges, "uploads": len(counted), "joins": self.joins}
+        totals = {"merges": self.seen[-1].merges, "uploads": len(counted), "joins": self.joins}
         return (
-            told
+            totals
             | {"kills": self.kills}
             | {f"grown {name}": round(x, 2) for name, x in grown.items()}
         )
@@ -161,7 +161,7 @@ def mean(seen: list[Seen], name: str) -> float:
 
 
 def memory(pid: int) -> float:
-    """Resident, in MB."""
+    """Resident size, in MB."""
     for line in (Path("/proc") / str(pid) / "status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1000
@@ -181,9 +181,9 @@ def main(minutes: float, folder: Path) -> dict[str, float]:
         soak.live(minutes)
         return soak.check()
     finally:
-        soak.site.stop()
+        soak.run.stop()
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp())
-    print(main(float(sys.argv[1]), place))
+    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp())
+    print(main(float(sys.argv[1]), folder))

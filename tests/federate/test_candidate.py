@@ -5,36 +5,36 @@ import asyncio
 import numpy as np
 import pytest
 
-from mainstem.engines.federate import link
-from mainstem.engines.federate.candidate import Compared, against, read_compared
-from mainstem.engines.federate.look import order
+from mainstem.engines.federate.client import uplink as link
+from mainstem.engines.federate.control import command
+from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
 from mainstem.errors import MainstemError
-from tests.federate.together import document, joined, serving, until
+from tests.federate.in_process import joined, run_content, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
 FEDOGD = {"name": "fedogd", "step": 0.1}
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, broker, monkeypatch):
-    monkeypatch.setattr(link, "BEAT", 1)
+def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, nats_server, monkeypatch):
+    monkeypatch.setattr(link, "HEARTBEAT", 1)
     draw = np.random.default_rng(0)
     xs = draw.normal(size=(40, 2))
     ys = xs @ [1.0, -2.0] + 0.1 * draw.normal(size=40)
 
     async def lived():
-        content = document(FEDOGD, LINEAR, clients=1, gather=1, dtype="float64")
+        content = run_content(FEDOGD, LINEAR, clients=1, gather=1, dtype="float64")
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
-            run = hub.charter.rules.run
+            run = hub.document.rules.run
             for n in range(10):
                 await learner.learn_one(xs[n], ys[n])
-                await until(lambda: hub.table.merged[0] == learner.step)
-            await order(broker.url, run, "candidate")
-            model, before = hub.table.params.copy(), learner.loss
-            await until(lambda: learner.link.candidate is not None)
+                await until(lambda: hub.aggregator.merged[0] == learner.step)
+            await command(nats_server.url, run, "candidate")
+            model, before = hub.aggregator.params.copy(), learner.loss
+            await until(lambda: learner.session.uplink.candidate is not None)
             if at_once:
                 await learner.learn_many(xs[10:], ys[10:])
             else:
@@ -51,16 +51,16 @@ def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, broker, monkey
     assert np.isclose(found["regret_at_least"], own - plain, rtol=1e-8)
 
 
-def test_a_shared_part_alone_is_no_candidate(broker):
+def test_a_shared_part_alone_is_no_candidate(nats_server):
     async def lived():
-        content = document(
+        content = run_content(
             {"name": "fedres_sgd", "step": 0.1}, {"name": "personal", "shared": 2, "own": 2}
         )
-        async with serving(broker.url, content) as (hub, _):
+        async with serving(nats_server.url, content) as (hub, _):
             with pytest.raises(MainstemError, match="whole model"):
-                await order(broker.url, hub.charter.rules.run, "candidate")
-            with pytest.raises(MainstemError, match="no order 'dance'"):
-                await order(broker.url, hub.charter.rules.run, "dance")
+                await command(nats_server.url, hub.document.rules.run, "candidate")
+            with pytest.raises(MainstemError, match="no command 'dance'"):
+                await command(nats_server.url, hub.document.rules.run, "dance")
 
     asyncio.run(lived())
 

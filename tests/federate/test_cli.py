@@ -1,4 +1,4 @@
-"""The command line: a hub, two clients without code, their status, and orders."""
+"""The command line: a hub, two clients without code, their status, and commands."""
 
 import csv
 import json
@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from mainstem.engines.federate.feeds import feed
+from mainstem.engines.federate.client.sample_sources import feed
 from mainstem.errors import BadData
 from tests.federate.processes import ENVIRONMENT, ROOT
 
@@ -22,7 +22,7 @@ CONTENT = {
 
 
 def mainstem(*words, code=0):
-    """What a command prints; its exit code is looked at."""
+    """Runs a command, checks its exit code, and returns what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "mainstem.cli", *map(str, words)],
         capture_output=True,
@@ -48,15 +48,15 @@ def files(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_from_the_command_line(site, files):
-    made = site(CONTENT)
+def test_a_run_from_the_command_line(processes, files):
+    made = processes(CONTENT)
     hub = made.hub()
     words = ("join", made.url, "--run", "cli", "--json")
     for name in "ab":
         own = ("--client", name, "--stream", files / f"{name}.csv", "--folder", files / name)
-        said = json.loads(mainstem(*words, *own))
-        assert said["samples"] == 200
-        assert said["squared_error"] < 2.0
+        output = json.loads(mainstem(*words, *own))
+        assert output["samples"] == 200
+        assert output["squared_error"] < 2.0
         again = json.loads(mainstem(*words, *own))  # there is nothing new in the file
         assert again["samples"] == 200
     (found,) = json.loads(mainstem("status", made.url, "--json"))
@@ -70,8 +70,8 @@ def test_a_run_from_the_command_line(site, files):
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_the_model(site):
-    made = site(CONTENT)
+def test_ctrl_c_saves_the_model(processes):
+    made = processes(CONTENT)
     hub = made.hub()
     hub.send_signal(signal.SIGINT)
     assert hub.wait(30) == 130
@@ -79,7 +79,7 @@ def test_ctrl_c_saves_the_model(site):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (
             ("join", "nats://127.0.0.1:1", "--run", "r", "--client", "a", "--stream", "x.csv"),
@@ -89,23 +89,23 @@ def test_ctrl_c_saves_the_model(site):
         (("hub", "nothing.toml"), "cannot be read"),
     ],
 )
-def test_refusals_are_one_line(words, told, tmp_path):
-    said = mainstem(*words, code=1)
-    assert told in said
-    assert len(said.splitlines()) == 1
+def test_refusals_are_one_line(words, expected, tmp_path):
+    message = mainstem(*words, code=1)
+    assert expected in message
+    assert len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("1.5,2,3\n1,2,3\n", "the first line must name the columns"),
         ("x1,x2,y\n1,2\n", "not as many values"),
         ("x1,x2,y\n1,two,3\n", "'two' is no number"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(text, told, tmp_path):
+def test_a_file_that_is_no_table_is_refused(text, expected, tmp_path):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(BadData, match=told):
+    with pytest.raises(BadData, match=expected):
         list(feed(str(tmp_path / "a.csv")))
 
 

@@ -10,8 +10,8 @@ import pytest
 import mainstem as ms
 from mainstem.spec import plain
 from tests.contract.cases import CASES, Case
-from tests.federate.together import joined, serving
-from tests.federate.worlds import SPEAKING, samples
+from tests.federate.in_process import joined, serving
+from tests.federate.worlds import SYNCING, samples
 
 CLIENTS, STEPS, SEED = 5, 18, 3
 
@@ -23,7 +23,7 @@ async def lived(url, algorithm, world, dtype):
         "problem": plain(world.problem),
         "algorithm": plain(algorithm),
         "federate": rules
-        | {"run": f"equal-{secrets.token_hex(8)}"},  # two names can stand for one value
+        | {"run": f"equal-{secrets.token_hex(8)}"},  # two names can be of one value
     }
 
     async def live(hub, k):
@@ -34,7 +34,7 @@ async def lived(url, algorithm, world, dtype):
 
     async with serving(url, content) as (hub, _):
         losses = await asyncio.gather(*(live(hub, k) for k in range(CLIENTS)))
-        return hub.table.params, sum(losses) / CLIENTS
+        return hub.aggregator.params, sum(losses) / CLIENTS
 
 
 def vector(model):
@@ -52,15 +52,15 @@ def compare(url, case, dtype, tolerance):
 
 
 @pytest.fixture
-def url(broker):
-    return broker.url
+def url(nats_server):
+    return nats_server.url
 
 
 QUICK = ("fedogd", "fedogd adam", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SPEAKING]
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SYNCING]
 )
 def test_lockstep_equals_the_simulation(name, url):
     compare(url, CASES[name], "float64", 1e-9)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.engines.federate import broker as brokers
-from mainstem.engines.federate.wire import Reason, Upload, pack_upload
-from tests.federate.together import document, joined, serving, until
+from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
+from mainstem.engines.federate.transport import connection as connections
+from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.worlds import samples
 
 FEW = 300  # of each kind
@@ -22,7 +22,7 @@ DIGITS = ms.streams.digits(clients=2)
 
 @dataclasses.dataclass
 class Attack:
-    """Something that is not quite the upload of client 0 that is due."""
+    """Messages that differ from the upload of client 0 that is due."""
 
     honest: Upload
     draw: chance.Random
@@ -35,8 +35,8 @@ class Attack:
 
     def bit(self):
         data = bytearray(self.packed())
-        place = self.draw.randrange(8 * len(data))
-        data[place // 8] ^= 1 << place % 8
+        position = self.draw.randrange(8 * len(data))
+        data[position // 8] ^= 1 << position % 8
         return bytes(data)
 
     def short(self):
@@ -88,18 +88,18 @@ KINDS = [
 
 async def attacked(url, each):
     """`each` messages of every kind in the name of client 0, while both clients learn in lockstep."""
-    content = document(FEDOGD, pace="lockstep", strikes=10**9, dtype="float64")
+    content = run_content(FEDOGD, pace="lockstep", strikes=10**9, dtype="float64")
     async with serving(url, content) as (hub, _):
         over = asyncio.Event()
         learning = [asyncio.create_task(honest(url, hub, k, over)) for k in range(2)]
-        memory = await shouted(url, hub, each)
+        memory = await send_attacks(url, hub, each)
         over.set()
         steps = [await each for each in learning]
-        return dict(hub.table.refused[0]), memory, steps, hub.table.params
+        return dict(hub.aggregator.refused[0]), memory, steps, hub.aggregator.params
 
 
 async def honest(url, hub, k, over):
-    """Learn until it is over, with the other client; the last step."""
+    """Learns until it is over, with the other client; returns the last step."""
     async with await joined(url, hub, str(k)) as learner:
         for sample in samples(DIGITS, 0, k, 1, 10**6, "float64"):
             await learner.step_with(sample)
@@ -108,22 +108,22 @@ async def honest(url, hub, k, over):
         return learner.step
 
 
-async def shouted(url, hub, each):
-    """Send it all, never more than the broker keeps; the memory of this process after each kind, in MB."""
-    charter, memory, sent = hub.charter, [], 0
-    body = np.ones(charter.message).tobytes()
-    upload = Upload(charter.digest, charter.codec, 0, 1, 0, 1.0, 1.0, body)
+async def send_attacks(url, hub, each):
+    """Sends it all, never more than the NATS server stores; returns the memory after each kind, in MB."""
+    document, memory, sent = hub.document, [], 0
+    body = np.ones(document.message).tobytes()
+    upload = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body)
     attack = Attack(upload, chance.Random(0))
-    raw = await brokers.connect(url)
+    raw = await connections.connect(url)
     for kind in KINDS:
         for _ in range(each):
-            attack.honest = upload._replace(step=hub.table.due, version=hub.table.version)
-            await raw.publish(charter.names.up("0"), getattr(attack, kind)())
+            attack.honest = upload._replace(step=hub.aggregator.due, version=hub.aggregator.version)
+            await raw.publish(document.subjects.upload("0"), getattr(attack, kind)())
             sent += 1
             if sent % 32 == 0:
-                await until(lambda: hub.table.refused[0].total() == sent)  # noqa: B023
+                await until(lambda: hub.aggregator.refused[0].total() == sent)  # noqa: B023
         memory.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6)
-    await until(lambda: hub.table.refused[0].total() == sent)
+    await until(lambda: hub.aggregator.refused[0].total() == sent)
     await raw.close()
     return memory
 
@@ -144,11 +144,11 @@ def endured(url, each):
     return memory
 
 
-def test_every_kind_is_refused_and_counted(broker):
-    endured(broker.url, FEW)
+def test_every_kind_is_refused_and_counted(nats_server):
+    endured(nats_server.url, FEW)
 
 
 @pytest.mark.slow
-def test_two_hundred_thousand(broker):
-    memory = endured(broker.url, -(-200_000 // len(KINDS)))
+def test_two_hundred_thousand(nats_server):
+    memory = endured(nats_server.url, -(-200_000 // len(KINDS)))
     assert memory[-1] - memory[2] < 20, memory

@@ -1,4 +1,4 @@
-"""The hub: deadlines, stale and quarantined clients, orders, a second hub, messages in pieces."""
+"""The hub: deadlines, stale and quarantined clients, commands, a second hub, messages in pieces."""
 
 import asyncio
 import json
@@ -8,75 +8,75 @@ import pytest
 
 import mainstem as ms
 from mainstem.base import Sample
-from mainstem.engines.federate import broker as brokers
-from mainstem.engines.federate.charter import draw_up, read
-from mainstem.engines.federate.hub import Hub
-from mainstem.engines.federate.look import look, order
-from mainstem.engines.federate.wire import Reason, Upload, pack_upload
+from mainstem.engines.federate.control import command, statuses
+from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
+from mainstem.engines.federate.protocol.run_document import parse, read
+from mainstem.engines.federate.transport import connection as connections
 from mainstem.errors import BadSpec, BrokenRun
+from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.processes import ROOT
-from tests.federate.together import document, joined, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
 FEDOGD = {"name": "fedogd", "step": 0.1}
 X, Y = np.array([1.0, 2.0], np.float32), np.float32(1.0)
 
 
-def test_a_stalled_client_delays_nobody_past_the_deadline(broker):
+def test_a_stalled_client_delays_nobody_past_the_deadline(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, pace="lockstep", deadline=0.2, steps=3)
-        async with serving(broker.url, content) as (hub, work):
+        content = run_content(FEDOGD, LINEAR, pace="lockstep", deadline=0.2, steps=3)
+        async with serving(nats_server.url, content) as (hub, work):
             async with (
-                await joined(broker.url, hub, "0") as one,
-                await joined(broker.url, hub, "1"),
+                await joined(nats_server.url, hub, "0") as one,
+                await joined(nats_server.url, hub, "1"),
             ):
-                for _ in range(3):  # the other never speaks
+                for _ in range(3):  # the other never uploads
                     await asyncio.wait_for(one.step_with(Sample(X, Y)), 10)
             await asyncio.wait_for(work, 10)
-            return hub.table
+            return hub.aggregator
 
-    table = asyncio.run(lived())
-    assert table.merged.tolist() == [3, 0]
-    assert table.version == 3
+    aggregator = asyncio.run(lived())
+    assert aggregator.merged.tolist() == [3, 0]
+    assert aggregator.version == 3
 
 
-def test_a_late_upload_is_merged_at_the_next_sync(broker):
+def test_a_late_upload_is_merged_at_the_next_sync(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, pace="lockstep", deadline=0.3, steps=4)
+        content = run_content(FEDOGD, LINEAR, pace="lockstep", deadline=0.3, steps=4)
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as one,
-            await joined(broker.url, hub, "1") as two,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as one,
+            await joined(nats_server.url, hub, "1") as two,
         ):
             await one.step_with(Sample(X, Y))  # merged without the other
-            assert hub.table.merged.tolist() == [1, 0]
-            await until(lambda: two.link.latest.step == 1)  # it knows that it is late
+            assert hub.aggregator.merged.tolist() == [1, 0]
+            await until(lambda: two.session.uplink.latest.step == 1)  # it knows that it is late
             await asyncio.gather(one.step_with(Sample(X, Y)), two.step_with(Sample(X, Y)))
-            assert hub.table.merged.tolist() == [2, 1]
+            assert hub.aggregator.merged.tolist() == [2, 1]
 
     asyncio.run(lived())
 
 
-def uploads(charter, **changes):
-    """A valid upload of client 0 for step 1, and what is changed of it."""
-    body = np.ones(charter.message, np.float32).tobytes()
-    honest = Upload(charter.digest, charter.codec, 0, 1, 0, 1.0, 1.0, body)
+def uploads(document, **changes):
+    """A valid upload of client 0 for step 1, with these changes."""
+    body = np.ones(document.message, np.float32).tobytes()
+    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body)
     return pack_upload(honest._replace(**changes))
 
 
-def test_a_stale_upload_is_refused(broker):
+def test_a_stale_upload_is_refused(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, gather=1, staleness=1)
-        async with serving(broker.url, content) as (hub, _):
-            raw = await brokers.connect(broker.url)
+        content = run_content(FEDOGD, LINEAR, gather=1, staleness=1)
+        async with serving(nats_server.url, content) as (hub, _):
+            raw = await connections.connect(nats_server.url)
             for step in (1, 2, 3):
                 await raw.publish(
-                    hub.names.up("0"), uploads(hub.charter, step=step, version=step - 1)
+                    hub.subjects.upload("0"), uploads(hub.document, step=step, version=step - 1)
                 )
-                await until(lambda step=step: hub.table.version == step)
-            await raw.publish(hub.names.up("0"), uploads(hub.charter, step=4, version=1))
-            await until(lambda: hub.table.refused[0][Reason.STALE] == 1)
-            assert hub.table.strikes[0] == 0  # an honest client that was cut off can be stale
+                await until(lambda step=step: hub.aggregator.version == step)
+            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, step=4, version=1))
+            await until(lambda: hub.aggregator.refused[0][Reason.STALE] == 1)
+            assert hub.aggregator.strikes[0] == 0  # an honest client that was cut off can be stale
             await raw.close()
 
     asyncio.run(lived())
@@ -91,89 +91,89 @@ def test_a_stale_upload_is_refused(broker):
         ({"weight": 1e38, "body": np.full(2, 1e3, np.float32).tobytes()}, Reason.NOT_FINITE),
     ],
 )
-def test_numbers_beyond_all_bounds_are_refused(changes, reason, broker):
+def test_numbers_beyond_all_bounds_are_refused(changes, reason, nats_server):
     async def lived():
-        async with serving(broker.url, document(FEDOGD, LINEAR, gather=1)) as (hub, _):
-            raw = await brokers.connect(broker.url)
-            await raw.publish(hub.names.up("0"), uploads(hub.charter, **changes))
-            await until(lambda: hub.table.refused[0].total() == 1)
-            assert hub.table.refused[0] == {reason: 1}
-            assert hub.table.version == 0
+        async with serving(nats_server.url, run_content(FEDOGD, LINEAR, gather=1)) as (hub, _):
+            raw = await connections.connect(nats_server.url)
+            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, **changes))
+            await until(lambda: hub.aggregator.refused[0].total() == 1)
+            assert hub.aggregator.refused[0] == {reason: 1}
+            assert hub.aggregator.version == 0
             await raw.close()
 
     asyncio.run(lived())
 
 
-def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(broker):
+def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, gather=1, strikes=3)
-        async with serving(broker.url, content) as (hub, _):
-            raw = await brokers.connect(broker.url)
+        content = run_content(FEDOGD, LINEAR, gather=1, strikes=3)
+        async with serving(nats_server.url, content) as (hub, _):
+            raw = await connections.connect(nats_server.url)
             for _ in range(5):
-                await raw.publish(hub.names.up("0"), b"noise")
-            await until(lambda: hub.table.refused[0].total() == 5)
-            assert hub.table.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
+                await raw.publish(hub.subjects.upload("0"), b"noise")
+            await until(lambda: hub.aggregator.refused[0].total() == 5)
+            assert hub.aggregator.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
             assert hub.status()["clients"]["0"]["state"] == "quarantined"
-            await raw.publish(hub.names.up("0"), uploads(hub.charter))  # even an honest one
-            await until(lambda: hub.table.refused[0][Reason.QUARANTINED] == 3)
-            async with await joined(broker.url, hub, "1") as other:
+            await raw.publish(hub.subjects.upload("0"), uploads(hub.document))  # even an honest one
+            await until(lambda: hub.aggregator.refused[0][Reason.QUARANTINED] == 3)
+            async with await joined(nats_server.url, hub, "1") as other:
                 await other.learn_one(X, Y)
-                await until(lambda: hub.table.merged.tolist() == [0, 1])
+                await until(lambda: hub.aggregator.merged.tolist() == [0, 1])
             await raw.close()
 
     asyncio.run(lived())
 
 
-def test_nobody_waits_for_who_is_quarantined(broker):
+def test_nobody_waits_for_who_is_quarantined(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, pace="lockstep", steps=3, strikes=3)
-        async with serving(broker.url, content) as (hub, work):
-            raw = await brokers.connect(broker.url)
-            async with await joined(broker.url, hub, "0") as one:
+        content = run_content(FEDOGD, LINEAR, pace="lockstep", steps=3, strikes=3)
+        async with serving(nats_server.url, content) as (hub, work):
+            raw = await connections.connect(nats_server.url)
+            async with await joined(nats_server.url, hub, "0") as one:
                 stepping = asyncio.create_task(one.step_with(Sample(X, Y)))
-                await until(lambda: hub.table.waiting)
+                await until(lambda: hub.aggregator.waiting)
                 for _ in range(3):
-                    await raw.publish(hub.names.up("1"), b"noise")
+                    await raw.publish(hub.subjects.upload("1"), b"noise")
                 await asyncio.wait_for(stepping, 10)
                 for _ in range(2):
                     await asyncio.wait_for(one.step_with(Sample(X, Y)), 10)
             await asyncio.wait_for(work, 10)
             await raw.close()
-            return hub.table.merged.tolist()
+            return hub.aggregator.merged.tolist()
 
     assert asyncio.run(lived()) == [3, 0]
 
 
-def test_a_run_is_paused_resumed_and_finished(broker):
+def test_a_run_is_paused_resumed_and_finished(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, gather=1)
-        async with serving(broker.url, content) as (hub, work):
-            run = hub.charter.rules.run
-            assert (await order(broker.url, run, "pause"))["state"] == "paused"
-            async with await joined(broker.url, hub, "0") as learner:
+        content = run_content(FEDOGD, LINEAR, gather=1)
+        async with serving(nats_server.url, content) as (hub, work):
+            run = hub.document.rules.run
+            assert (await command(nats_server.url, run, "pause"))["state"] == "paused"
+            async with await joined(nats_server.url, hub, "0") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.table.waiting)
-                assert hub.table.version == 0
-                await order(broker.url, run, "resume")
-                await until(lambda: hub.table.version == 1)
-            await order(broker.url, run, "finish")
+                await until(lambda: hub.aggregator.waiting)
+                assert hub.aggregator.version == 0
+                await command(nats_server.url, run, "resume")
+                await until(lambda: hub.aggregator.version == 1)
+            await command(nats_server.url, run, "finish")
             await asyncio.wait_for(work, 10)
-            (found,) = [each for each in await look(broker.url) if each["run"] == run]
+            (found,) = [each for each in await statuses(nats_server.url) if each["run"] == run]
             assert found["state"] == "finished"
 
     asyncio.run(lived())
 
 
-def test_a_second_hub_is_refused_at_its_first_write(broker):
+def test_a_second_hub_is_refused_at_its_first_write(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, gather=1)
-        async with serving(broker.url, content) as (hub, _):
-            connection = await brokers.connect(broker.url)
-            other = Hub(draw_up(content), connection)
+        content = run_content(FEDOGD, LINEAR, gather=1)
+        async with serving(nats_server.url, content) as (hub, _):
+            connection = await connections.connect(nats_server.url)
+            other = Hub(parse(content), connection)
             await other.open()
-            async with await joined(broker.url, hub, "0") as learner:
+            async with await joined(nats_server.url, hub, "0") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.table.version == 1 and other.table.complete())
+                await until(lambda: hub.aggregator.version == 1 and other.aggregator.has_quorum())
             with pytest.raises(BrokenRun, match="another hub"):
                 await other.serve()
             await connection.close()
@@ -181,43 +181,43 @@ def test_a_second_hub_is_refused_at_its_first_write(broker):
     asyncio.run(lived())
 
 
-def test_another_spec_under_the_same_name_is_refused(broker):
+def test_another_spec_under_the_same_name_is_refused(nats_server):
     async def lived():
-        content = document(FEDOGD, LINEAR, gather=1)
-        async with serving(broker.url, content):
+        content = run_content(FEDOGD, LINEAR, gather=1)
+        async with serving(nats_server.url, content):
             pass
         content["algorithm"] = {"name": "fedogd", "step": 0.2}
-        connection = await brokers.connect(broker.url)
-        with pytest.raises(BrokenRun, match="another spec"):
-            await Hub(draw_up(content), connection).open()
+        connection = await connections.connect(nats_server.url)
+        with pytest.raises(BrokenRun, match="another document"):
+            await Hub(parse(content), connection).open()
         await connection.close()
 
     asyncio.run(lived())
 
 
-def test_a_model_larger_than_a_message_crosses_and_learns(broker):
+def test_a_model_larger_than_a_message_crosses_and_learns(nats_server):
     features = 2_500_000  # 10 MB; a message has 8 at most
 
     async def lived():
         problem = {"name": "linear", "features": features, "intercept": False}
-        content = document(
+        content = run_content(
             {"name": "fedogd", "step": 1.0}, problem, clients=1, pace="lockstep", steps=2
         )
         x = np.zeros(features, np.float32)
         x[-1] = 1.0
-        async with serving(broker.url, content) as (hub, work):
-            async with await joined(broker.url, hub, "0") as learner:
+        async with serving(nats_server.url, content) as (hub, work):
+            async with await joined(nats_server.url, hub, "0") as learner:
                 for _ in range(2):
                     await asyncio.wait_for(learner.step_with(Sample(x, Y)), 60)
                 assert learner.predict_one(x) == 1.0
             await asyncio.wait_for(work, 10)
-            return hub.table.params
+            return hub.aggregator.params
 
     assert asyncio.run(lived())[-1] == 1.0
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "expected"),
     [
         ({"pace": "sometimes"}, "pace must be one of"),
         ({"clients": ["a", "a"]}, "name each client once"),
@@ -229,27 +229,27 @@ def test_a_model_larger_than_a_message_crosses_and_learns(broker):
         ({"features": ["a"]}, "features names 1, the problem has"),
     ],
 )
-def test_a_charter_that_cannot_be_is_refused(rules, told):
-    content = document(FEDOGD, LINEAR)
+def test_rules_that_are_not_valid_are_refused(rules, expected):
+    content = run_content(FEDOGD, LINEAR)
     content["federate"] |= rules
-    with pytest.raises((BadSpec, ms.MainstemError), match=told):
-        draw_up(json.loads(json.dumps(content)))
+    with pytest.raises((BadSpec, ms.MainstemError), match=expected):
+        parse(json.loads(json.dumps(content)))
 
 
-def test_the_example_that_the_documents_name_is_a_charter():
-    charter = read(ROOT / "examples" / "load.toml")
-    assert (charter.rules.run, len(charter.clients)) == ("load", 8)
+def test_the_example_that_the_documents_name_is_a_run_document():
+    document = read(ROOT / "examples" / "load.toml")
+    assert (document.rules.run, len(document.clients)) == ("load", 8)
 
 
 def test_who_never_syncs_is_refused():
     with pytest.raises(BadSpec, match="nothing to federate"):
-        draw_up(document({"name": "independent", "step": 0.1}, LINEAR))
+        parse(run_content({"name": "independent", "step": 0.1}, LINEAR))
     seldom = {"name": "fedsea", "step": 0.1, "period": 10}
     with pytest.raises(BadSpec, match="nothing to federate"):
-        draw_up(document(seldom, LINEAR, pace="lockstep", steps=9))
+        parse(run_content(seldom, LINEAR, pace="lockstep", steps=9))
 
 
 def test_exactly_n_needs_lockstep():
     algorithm = {"name": "fedomd", "step": 0.1, "participation": {"name": "exactly", "count": 1}}
     with pytest.raises(BadSpec, match="lockstep"):
-        draw_up(document(algorithm, LINEAR))
+        parse(run_content(algorithm, LINEAR))

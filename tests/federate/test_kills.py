@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.federate.servers import STORED, Server, ports
+from tests.federate.clusters import STORED, Server, ports
 from tests.federate.test_lockstep import experiment
 
 pytestmark = pytest.mark.slow  # real processes
@@ -35,18 +35,18 @@ def finished(made, hub, clients, patience=120):
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_hub_killed_at_a_write_point_goes_on(point, site, broker):
-    made = site(small())
-    hub = made.hub("--url", broker.url, MAINSTEM_DIE_AT=f"{point}:20")
+def test_a_hub_killed_at_a_write_point_goes_on(point, processes, nats_server):
+    made = processes(small())
+    hub = made.hub("--url", nats_server.url, killed_at=f"{point}:20")
     clients = [made.client(str(k)) for k in range(2)]
     assert hub.wait(60) == -signal.SIGKILL
-    hub = made.hub("--url", broker.url)
+    hub = made.hub("--url", nats_server.url)
     finished(made, hub, clients)
 
 
-def test_a_private_broker_dies_with_its_hub_and_comes_back_with_it(site):
-    made = site(small())
-    hub = made.hub(MAINSTEM_DIE_AT="hub after store:20")
+def test_a_private_server_dies_with_its_hub_and_comes_back_with_it(processes):
+    made = processes(small())
+    hub = made.hub(killed_at="hub after store:20")
     clients = [made.client(str(k)) for k in range(2)]
     assert hub.wait(60) == -signal.SIGKILL
     hub = made.hub()
@@ -54,17 +54,17 @@ def test_a_private_broker_dies_with_its_hub_and_comes_back_with_it(site):
 
 
 @pytest.mark.parametrize("point", ["client after save", "client after listen"])
-def test_a_client_killed_goes_on(point, site, broker):
-    made = site(small())
-    hub = made.hub("--url", broker.url)
-    other, broken = made.client("0"), made.client("1", MAINSTEM_DIE_AT=f"{point}:20")
+def test_a_client_killed_goes_on(point, processes, nats_server):
+    made = processes(small())
+    hub = made.hub("--url", nats_server.url)
+    other, broken = made.client("0"), made.client("1", killed_at=f"{point}:20")
     assert broken.wait(60) == -signal.SIGKILL
     finished(made, hub, [other, made.client("1")])
 
 
-def test_a_hub_killed_at_fifty_random_instants_goes_on(site, broker):
-    made, draw = site(small(steps=6000)), np.random.default_rng(0)
-    hub = made.hub("--url", broker.url)
+def test_a_hub_killed_at_fifty_random_instants_goes_on(processes, nats_server):
+    made, draw = processes(small(steps=6000)), np.random.default_rng(0)
+    hub = made.hub("--url", nats_server.url)
     clients = [made.client(str(k)) for k in range(2)]
     killed = 0
     while killed < 50:
@@ -74,14 +74,14 @@ def test_a_hub_killed_at_fifty_random_instants_goes_on(site, broker):
         hub.kill()
         hub.wait()
         killed += 1
-        hub = made.hub("--url", broker.url)
+        hub = made.hub("--url", nats_server.url)
     assert killed == 50, "the run was over before"
     finished(made, hub, clients, patience=400)
 
 
-def test_clients_killed_at_random_instants_go_on(site, broker):
-    made, draw = site(small(steps=3000)), np.random.default_rng(1)
-    hub = made.hub("--url", broker.url)
+def test_clients_killed_at_random_instants_go_on(processes, nats_server):
+    made, draw = processes(small(steps=3000)), np.random.default_rng(1)
+    hub = made.hub("--url", nats_server.url)
     clients = {str(k): made.client(str(k)) for k in range(2)}
     for _ in range(20):
         time.sleep(draw.uniform(3.0, 6.0))  # it takes seconds to be there
@@ -93,9 +93,9 @@ def test_clients_killed_at_random_instants_go_on(site, broker):
     finished(made, hub, clients.values(), patience=400)
 
 
-def test_a_broker_killed_at_random_instants_and_started_again(site, tmp_path):
+def test_a_server_killed_at_random_instants_and_started_again(processes, tmp_path):
     server = Server(tmp_path / "server", "one", *ports(1), STORED)
-    made, draw = site(small(steps=3000)), np.random.default_rng(2)
+    made, draw = processes(small(steps=3000)), np.random.default_rng(2)
     hub = made.hub("--url", server.url)
     clients = [made.client(str(k)) for k in range(2)]
     made.reached(10)

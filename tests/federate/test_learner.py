@@ -7,13 +7,13 @@ import pytest
 
 import mainstem as ms
 from mainstem.base import Sample
-from mainstem.engines.federate import link as links
-from mainstem.engines.federate.charter import draw_up
-from mainstem.engines.federate.member import Member, turn
-from mainstem.engines.federate.moves import Moves
-from mainstem.engines.federate.wire import Broadcast
+from mainstem.engines.federate.client import uplink as links
+from mainstem.engines.federate.client.kernels import Kernels
+from mainstem.engines.federate.client.state import ClientState, learn_together
+from mainstem.engines.federate.protocol.messages import Broadcast
+from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.errors import BadData, MainstemError
-from tests.federate.together import document, joined, serving, until
+from tests.federate.in_process import joined, run_content, serving, until
 
 LOGISTIC = {"name": "logistic", "features": 2}
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
@@ -27,53 +27,53 @@ def rows(count, seed=0):
         yield {"a": float(a), "b": float(b)}, bool(a + 2 * b > 0)
 
 
-def test_two_clients_learn_together_at_their_own_pace(broker):
+def test_two_clients_learn_one_model_at_their_own_pace(nats_server):
     async def lived():
-        content = document(FEDOGD, LOGISTIC, gather=1)
-        async with serving(broker.url, content) as (hub, _):
+        content = run_content(FEDOGD, LOGISTIC, gather=1)
+        async with serving(nats_server.url, content) as (hub, _):
             right = []
             async with (
-                await joined(broker.url, hub, "0") as one,
-                await joined(broker.url, hub, "1") as two,
+                await joined(nats_server.url, hub, "0") as one,
+                await joined(nats_server.url, hub, "1") as two,
             ):
                 for n, (x, y) in enumerate(rows(300)):
                     who = (one, two)[n % 2]
                     right.append(who.predict_one(x) == y)
                     await who.learn_one(x, y)
                     await asyncio.sleep(0)
-            await until(lambda: hub.table.merged.tolist() == [150, 150])
-            return np.mean(right[-100:]), hub.table.version
+            await until(lambda: hub.aggregator.merged.tolist() == [150, 150])
+            return np.mean(right[-100:]), hub.aggregator.version
 
     right, version = asyncio.run(lived())
     assert right > 0.9
     assert version > 10
 
 
-def test_what_was_not_said_for_want_of_room_is_said_in_the_end(broker):
+def test_what_was_not_sent_for_want_of_room_is_sent_in_the_end(nats_server):
     async def lived():
         async with serving(
-            broker.url, document(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
+            nats_server.url, run_content(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
         ) as (hub, _):
-            async with await joined(broker.url, hub, "0") as learner:
+            async with await joined(nats_server.url, hub, "0") as learner:
                 for x, y in rows(100):  # faster than any round trip
                     await learner.learn_one(x, y)
                 skipped = learner.skipped
-            await until(lambda: hub.table.merged[0] == 100)
-            return skipped, hub.table.version
+            await until(lambda: hub.aggregator.merged[0] == 100)
+            return skipped, hub.aggregator.version
 
     skipped, version = asyncio.run(lived())
     assert skipped > 0
     assert version <= 100 - skipped + 1
 
 
-def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
+def test_samples_may_be_dicts_arrays_or_many_at_once(nats_server):
     async def lived():
         rules = {"clients": 4, "gather": 4, "pending": 1000}  # the fourth never comes
-        async with serving(broker.url, document(FEDOGD, LOGISTIC, **rules)) as (hub, _):
+        async with serving(nats_server.url, run_content(FEDOGD, LOGISTIC, **rules)) as (hub, _):
             each = list(rows(40))
             found = []
             for k in range(3):
-                async with await joined(broker.url, hub, str(k)) as learner:
+                async with await joined(nats_server.url, hub, str(k)) as learner:
                     if k == 0:
                         for x, y in each:
                             await learner.learn_one(x, y)
@@ -92,7 +92,7 @@ def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "told"),
+    ("x", "y", "expected"),
     [
         ({"a": 1.0}, True, "missing: b; unknown: none"),
         ({"a": 1.0, "b": 2.0, "c": 3.0}, True, "missing: none; unknown: c"),
@@ -104,26 +104,26 @@ def test_samples_may_be_dicts_arrays_or_many_at_once(broker):
         ([1.0, 2.0], 0.5, "from 0 to 1"),
     ],
 )
-def test_what_cannot_be_learnt_is_refused_and_loses_nothing(x, y, told, broker):
+def test_what_cannot_be_learnt_is_refused_and_loses_nothing(x, y, expected, nats_server):
     async def lived():
         async with (
-            serving(broker.url, document(FEDOGD, LOGISTIC)) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, run_content(FEDOGD, LOGISTIC)) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
             await learner.learn_one({"a": 1.0, "b": 1.0}, True)
-            with pytest.raises(BadData, match=told):
+            with pytest.raises(BadData, match=expected):
                 await learner.learn_one(x, y)
             assert learner.step == 1
 
     asyncio.run(lived())
 
 
-def test_labels_have_names(broker):
+def test_labels_have_names(nats_server):
     async def lived():
-        content = document(FEDOGD, LOGISTIC, labels=["no", "yes"])
+        content = run_content(FEDOGD, LOGISTIC, labels=["no", "yes"])
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
             for x, y in rows(20):
                 await learner.learn_one(x, "yes" if y else "no")
@@ -137,44 +137,46 @@ def test_labels_have_names(broker):
 
 
 def test_a_late_label_is_charged_to_the_model_that_predicted():
-    charter = draw_up(document(FEDOGD, LINEAR, clients=1))
-    member = Member(Moves(charter), 0)
+    document = parse(run_content(FEDOGD, LINEAR, clients=1))
+    client_state = ClientState(Kernels(document), 0)
     first, second = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
-    then = member.client
+    then = client_state.client
     model = np.array([5.0, 5.0], np.float32).tobytes()
-    member.listen(Broadcast(charter.digest, 1, 1, np.zeros(1, np.int64), model))
-    member.learn_late(Sample(first, np.float32(1.0)), then)  # predicted 0: slope (0 - 1) x
-    assert member.client.unsent.tolist() == [-1.0, 0.0]
-    assert member.count().loss == 0.5
-    turn([member], [Sample(second, np.float32(1.0))], speaks=False)  # predicts 5: slope (5 - 1) x
-    assert member.client.unsent.tolist() == [-1.0, 4.0]
-    assert member.count().loss == 0.5 + 8.0
+    client_state.receive(Broadcast(document.digest, 1, 1, np.zeros(1, np.int64), model))
+    client_state.learn_late(Sample(first, np.float32(1.0)), then)  # predicted 0: slope (0 - 1) x
+    assert client_state.client.unsent.tolist() == [-1.0, 0.0]
+    assert client_state.totals().loss == 0.5
+    learn_together(
+        [client_state], [Sample(second, np.float32(1.0))], uploads=False
+    )  # predicts 5: slope (5 - 1) x
+    assert client_state.client.unsent.tolist() == [-1.0, 4.0]
+    assert client_state.totals().loss == 0.5 + 8.0
 
 
-def test_labels_may_come_late_and_in_another_order(broker):
+def test_labels_may_come_late_and_in_another_order(nats_server):
     async def lived():
         async with (
-            serving(broker.url, document(FEDOGD, LINEAR, clients=1, gather=1)) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, run_content(FEDOGD, LINEAR, clients=1, gather=1)) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
             asked = [np.array([1.0, n]) for n in range(3)]
             for x in asked:
                 assert learner.predict_one(x) == 0.0
-            for x in reversed(asked):  # each is charged to the first model, which says 0
+            for x in reversed(asked):  # each is charged to the first model, which predicts 0
                 await learner.learn_one(x, 1.0)
-                await until(lambda: hub.table.merged[0] == learner.step)
+                await until(lambda: hub.aggregator.merged[0] == learner.step)
             assert learner.step == 3
             assert np.isclose(learner.loss, 1.5)
 
     asyncio.run(lived())
 
 
-def test_labels_that_come_at_once_are_each_charged_to_the_model_that_answered(broker):
+def test_labels_that_come_at_once_are_each_charged_to_the_model_that_answered(nats_server):
     async def lived():
-        content = document({"name": "fedsea", "step": 0.1, "period": 1000}, LINEAR, clients=1)
+        content = run_content({"name": "fedsea", "step": 0.1, "period": 1000}, LINEAR, clients=1)
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
             asked = [np.array([1.0, n]) for n in range(3)]
             assert [learner.predict_one(x) for x in asked] == [0.0] * 3
@@ -185,84 +187,91 @@ def test_labels_that_come_at_once_are_each_charged_to_the_model_that_answered(br
     asyncio.run(lived())
 
 
-def test_who_is_not_on_the_roster_is_refused(broker):
+def test_who_is_not_on_the_roster_is_refused(nats_server):
     async def lived():
-        async with serving(broker.url, document(FEDOGD, LOGISTIC)) as (hub, _):
+        async with serving(nats_server.url, run_content(FEDOGD, LOGISTIC)) as (hub, _):
             with pytest.raises(MainstemError, match="no client 'nobody': one of 0, 1"):
-                await joined(broker.url, hub, "nobody")
+                await joined(nats_server.url, hub, "nobody")
         with pytest.raises(MainstemError, match="there is no such run"):
-            await ms.join_async(broker.url, run="nothing", client="0")
+            await ms.join_async(nats_server.url, run="nothing", client="0")
 
     asyncio.run(lived())
 
 
-def test_a_patient_client_skips_nothing(broker):
+def test_a_patient_client_skips_nothing(nats_server):
     async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
+        content = run_content(FEDOGD, LOGISTIC, clients=1, pending=1, gather=1)
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0", patient=True) as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0", patient=True) as learner,
         ):
             for x, y in rows(100):
                 await learner.learn_one(x, y)
-            return learner.skipped, hub.table.version
+            return learner.skipped, hub.aggregator.version
 
     assert asyncio.run(lived()) == (0, 100)
 
 
-def test_a_loop_that_only_learns_leaves_the_network_its_turn(broker):
+def test_a_loop_that_only_learns_leaves_the_network_its_turn(nats_server):
     async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, gather=1)
+        content = run_content(FEDOGD, LOGISTIC, clients=1, gather=1)
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
             for x, y in rows(3000):
                 await learner.learn_one(x, y)
-            return learner.link.sent_bytes, hub.table.version, learner.member.standing.version
+            return (
+                learner.sent_bytes,
+                hub.aggregator.version,
+                learner.session.state.progress.version,
+            )
 
     assert min(asyncio.run(lived())) > 10
 
 
-def test_a_client_in_a_hurry_says_all_that_it_has_room_for(broker):
+def test_a_client_in_a_hurry_sends_all_that_it_has_room_for(nats_server):
     async def lived(k):
-        with ms.join(broker.url, run=run, client=str(k)) as learner:
+        with ms.join(nats_server.url, run=run, client=str(k)) as learner:
             for x, y in rows(300):
                 learner.learn_one(x, y)
             return learner.step, learner.skipped
 
-    content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=1000)
+    content = run_content(FEDOGD, LOGISTIC, clients=1, gather=1, pending=1000)
     run = content["federate"]["run"]
 
     async def both():
-        async with serving(broker.url, content) as (hub, _):
+        async with serving(nats_server.url, content) as (hub, _):
             found = await asyncio.to_thread(asyncio.run, lived(0))
-            await until(lambda: hub.table.merged[0] == 300)
-            return found, hub.table.bytes_up[0] / hub.charter.upload_bytes
+            await until(lambda: hub.aggregator.merged[0] == 300)
+            return found, hub.aggregator.bytes_up[0] / hub.document.upload_bytes
 
     assert asyncio.run(both()) == ((300, 0), 300)
 
 
-def test_uploads_arrive_in_the_order_in_which_they_were_said(broker, monkeypatch):
-    monkeypatch.setattr(links, "AGAIN", 0.1)
+def test_uploads_arrive_in_the_order_in_which_they_were_made(nats_server, monkeypatch):
+    monkeypatch.setattr(links, "RETRY", 0.1)
 
     async def lived():
-        content = document(FEDOGD, LOGISTIC, clients=1, gather=1, pending=100)
+        content = run_content(FEDOGD, LOGISTIC, clients=1, gather=1, pending=100)
         async with (
-            serving(broker.url, content) as (hub, _),
-            await joined(broker.url, hub, "0") as learner,
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
         ):
-            publish, fails = learner.link._js.publish, iter([True] + [False] * 5 + [True] * 3)
+            publish, fails = (
+                learner.session.uplink._js.publish,
+                iter([True] + [False] * 5 + [True] * 3),
+            )
 
             async def unreliable(subject, data):
                 if next(fails, False):
                     raise TimeoutError
                 await publish(subject, data)
 
-            learner.link._js.publish = unreliable
+            learner.session.uplink._js.publish = unreliable
             for x, y in rows(50):
                 await learner.learn_one(x, y)
-            await until(lambda: hub.table.merged[0] == 50)
-            return hub.table.bytes_up[0] / hub.charter.upload_bytes, hub.table.refused[0]
+            await until(lambda: hub.aggregator.merged[0] == 50)
+            return hub.aggregator.bytes_up[0] / hub.document.upload_bytes, hub.aggregator.refused[0]
 
     assert asyncio.run(lived()) == (50, {})

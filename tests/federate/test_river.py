@@ -8,13 +8,13 @@ import pytest
 from river import datasets, evaluate, metrics
 
 import mainstem as ms
-from tests.federate.together import document, serving
+from tests.federate.in_process import run_content, serving
 
 STEP = 0.1
 
 
 class Serving:
-    """A hub in a thread of its own."""
+    """A hub in a separate thread."""
 
     def __init__(self, url, content):
         self.content, self.url = content, url
@@ -52,8 +52,8 @@ def followed(data, delay):
 
 
 @pytest.mark.parametrize("delay", [None, 20])
-def test_progressive_validation_drives_a_classifier(delay, broker):
-    content = document(
+def test_progressive_validation_drives_a_classifier(delay, nats_server):
+    content = run_content(
         {"name": "fedogd", "step": STEP},
         {"name": "logistic", "features": 9},
         clients=1,
@@ -61,8 +61,8 @@ def test_progressive_validation_drives_a_classifier(delay, broker):
     )
     data = list(datasets.Phishing().take(400))
     with (
-        Serving(broker.url, content) as hub,
-        ms.join(broker.url, run=hub.charter.rules.run, client="0") as learner,
+        Serving(nats_server.url, content) as hub,
+        ms.join(nats_server.url, run=hub.document.rules.run, client="0") as learner,
     ):
         score = evaluate.progressive_val_score(
             data, learner.as_river(), metrics.Accuracy(), delay=delay
@@ -71,8 +71,8 @@ def test_progressive_validation_drives_a_classifier(delay, broker):
     assert abs(score.get() - followed(data, delay or 0)) < 0.01
 
 
-def test_progressive_validation_drives_a_regressor(broker):
-    content = document(
+def test_progressive_validation_drives_a_regressor(nats_server):
+    content = run_content(
         {"name": "fedogd", "step": 0.1},
         {"name": "linear", "features": 2},
         clients=1,
@@ -80,8 +80,8 @@ def test_progressive_validation_drives_a_regressor(broker):
     )
     draw = np.random.default_rng(0)
     rows = [({"a": a, "b": b}, a - 2 * b) for a, b in draw.normal(size=(400, 2))]
-    with Serving(broker.url, content) as hub:
-        with ms.join(broker.url, run=hub.charter.rules.run, client="0") as learner:
+    with Serving(nats_server.url, content) as hub:
+        with ms.join(nats_server.url, run=hub.document.rules.run, client="0") as learner:
             score = evaluate.progressive_val_score(rows, learner.as_river(), metrics.MAE())
             assert learner.step == len(rows)
         assert score.get() < 1.0

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mainstem.engines.federate import broker
-from mainstem.engines.federate.look import order
-from mainstem.engines.federate.names import Names
-from mainstem.engines.federate.wire import read_broadcast
-from tests.federate.crowd import sample
+from mainstem.engines.federate.control import command
+from mainstem.engines.federate.protocol.messages import read_broadcast
+from mainstem.engines.federate.protocol.subjects import Subjects
+from mainstem.engines.federate.transport import connection as connections
+from tests.federate.many_clients import sample
 
 pytestmark = pytest.mark.slow  # real processes, some of them large
 
@@ -25,7 +25,7 @@ GIGABYTE = 1e9
 
 
 def content(features, **rules):
-    """A run that learns a line from what `crowd` is given."""
+    """A run that learns a linear model from the samples of `crowd`."""
     return {
         "problem": {"name": "linear", "features": features, "intercept": False},
         "algorithm": {"name": "fedogd", "step": STEP},
@@ -34,15 +34,15 @@ def content(features, **rules):
 
 
 def crowd(made, first, count, rounds, pause=0.0):
-    """A process with some of the clients; it has a log of its own."""
+    """A process with some of the clients, and its own log."""
     words = map(str, (first, count, rounds, pause))
     return made.start(
-        *("-m", "tests.federate.crowd", made.url, "scale", *words), log=f"crowd-{first}.log"
+        *("tests.federate.many_clients", made.url, "scale", *words), log=f"crowd-{first}.log"
     )
 
 
-def told(made, first):
-    """What a crowd has told of itself: when it came to which point."""
+def event_times(made, first):
+    """The times of the events that a crowd has printed."""
     lines = (made.folder / f"crowd-{first}.log").read_text().splitlines()
     found: dict[str, float] = {}
     for line in lines:
@@ -73,9 +73,9 @@ def most_memory(process: subprocess.Popen) -> int:
     return 0
 
 
-def test_a_model_of_twenty_million_numbers_crosses_and_learns(site):
+def test_a_model_of_twenty_million_numbers_crosses_and_learns(processes):
     features, clients, rounds = 20_000_000, 2, 4
-    made = site(content(features, clients=clients, pace="lockstep", steps=rounds))
+    made = processes(content(features, clients=clients, pace="lockstep", steps=rounds))
     hub = made.hub()
     crowds = [crowd(made, k, 1, rounds) for k in range(clients)]
     memory, end = 0, time.monotonic() + 300
@@ -84,7 +84,7 @@ def test_a_model_of_twenty_million_numbers_crosses_and_learns(site):
         memory = max(memory, most_memory(hub))
         time.sleep(0.1)
     assert [process.wait(30) for process in crowds] == [0] * clients
-    times = [told(made, k) for k in range(clients)]
+    times = [event_times(made, k) for k in range(clients)]
     seconds = max(each["finished"] for each in times) - max(each["joined"] for each in times)
     print(f"{seconds / rounds:.1f} s a round, the hub {memory / GIGABYTE:.2f} GB at most")
     wanted = expected(features, clients, rounds)
@@ -98,19 +98,19 @@ def test_a_model_of_twenty_million_numbers_crosses_and_learns(site):
 
 
 @pytest.mark.parametrize("pace", ["lockstep", "free"])
-def test_five_hundred_clients_join_and_learn(pace, site):
+def test_five_hundred_clients_join_and_learn(pace, processes):
     clients, each, rounds = 500, 125, 10
     rules = {"steps": rounds} if pace == "lockstep" else {}
-    made = site(content(20, clients=clients, pace=pace, **rules))
+    made = processes(content(20, clients=clients, pace=pace, **rules))
     hub = made.hub()
     begun = time.time()
     firsts = range(0, clients, each)
     crowds = [crowd(made, first, each, rounds, pause=0.05) for first in firsts]
     assert [process.wait(150) for process in crowds] == [0] * len(crowds)
     if pace == "free":
-        asyncio.run(order(made.url, "scale", "finish"))
+        asyncio.run(command(made.url, "scale", "finish"))
     assert hub.wait(30) == 0
-    times = [told(made, first) for first in firsts]
+    times = [event_times(made, first) for first in firsts]
     started, joined, finished = (
         max(point[name] for point in times) - begun for name in ("started", "joined", "finished")
     )
@@ -125,19 +125,19 @@ def test_five_hundred_clients_join_and_learn(pace, site):
 # --- one that stalls -------------------------------------------------------------------------------
 
 
-class Ear:
-    """Hears when each model was said, and who is in it."""
+class Listener:
+    """Records when each broadcast came, and the newest merged step of each client."""
 
     def __init__(self):
         self.times = []
         self.merged = None
 
-    async def heard(self, message):
+    async def receive(self, message):
         self.times.append(time.monotonic())
         self.merged = read_broadcast(message.data).merged
 
     def longest(self, since):
-        """The longest silence from then till now."""
+        """The longest time without a broadcast, from `since` to now."""
         points = [since, *(at for at in self.times if at > since), time.monotonic()]
         return max(np.diff(points))
 
@@ -150,30 +150,30 @@ class Ear:
 
 @contextlib.asynccontextmanager
 async def listening(url):
-    ear, connection = Ear(), await broker.connect(url)
-    await connection.subscribe(Names("scale").model("*"), cb=ear.heard)
-    yield ear
+    listener, connection = Listener(), await connections.connect(url)
+    await connection.subscribe(Subjects("scale").broadcast("*"), cb=listener.receive)
+    yield listener
     await connection.close()
 
 
 @pytest.mark.parametrize("pace", ["lockstep", "free"])
-def test_a_stalled_process_delays_nobody_past_the_deadline_and_comes_back(pace, site):
+def test_a_stalled_process_delays_nobody_past_the_deadline_and_comes_back(pace, processes):
     deadline, clients, endless = 0.5, 3, 10**6
-    made = site(content(20, clients=clients, pace=pace, deadline=deadline))
+    made = processes(content(20, clients=clients, pace=pace, deadline=deadline))
     made.hub()
     crowds = [crowd(made, k, 1, endless, pause=0.02) for k in range(clients)]
     stalled = crowds[-1]
 
     async def lived():
-        async with listening(made.url) as ear:
-            await ear.until(lambda merged: (merged > 5).all())
+        async with listening(made.url) as listener:
+            await listener.until(lambda merged: (merged > 5).all())
             stalled.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(1.0)  # what it had said already is in then
-            since, before = time.monotonic(), ear.merged
+            await asyncio.sleep(1.0)  # what it had sent before is merged by then
+            since, before = time.monotonic(), listener.merged
             await asyncio.sleep(6.0)
-            silence, after = ear.longest(since), ear.merged
+            silence, after = listener.longest(since), listener.merged
             stalled.send_signal(signal.SIGCONT)
-            await ear.until(lambda merged: merged[-1] > after[-1] + 5)
+            await listener.until(lambda merged: merged[-1] > after[-1] + 5)
             return silence, after - before
 
     silence, steps = asyncio.run(asyncio.wait_for(lived(), 150))

@@ -1,4 +1,4 @@
-"""Through what `secure` writes the federation works, and nothing else does."""
+"""Permissions of a server set up by `secure`: the federation works, and nothing else is allowed."""
 
 import asyncio
 import json
@@ -8,14 +8,14 @@ import pytest
 from nats.js.errors import NotFoundError
 
 import mainstem as ms
-from mainstem.engines.federate import broker
-from mainstem.engines.federate.learner import join_async
-from tests.federate.secured import STEPS, WAIT, hubs, intruder, settled, standing
+from mainstem.engines.federate.client.learner import join_async
+from mainstem.engines.federate.transport import connection as connections
+from tests.federate.secured import STEPS, WAIT, hubs, intruder, server_state, settled
 from tests.federate.worlds import samples
 
 
-def test_a_federation_works_through_it(place):
-    folder, url = place
+def test_a_federation_works_through_it(secured_server):
+    folder, url = secured_server
     stream = ms.streams.digits(2)
 
     async def client(name, k):
@@ -23,11 +23,11 @@ def test_a_federation_works_through_it(place):
         async with await join_async(url, run="r", client=name, credentials=path) as learner:
             for sample in samples(stream, 3, k, 1, STEPS, "float32"):
                 await learner.step_with(sample)
-            return learner.step, learner.link.latest.version, learner.link.refusals
+            return learner.step, learner.session.uplink.latest.version, learner.refusals
 
     async def main():
-        async with hubs(place) as (_, (hub, _)):
-            start = hub.table.params.copy()
+        async with hubs(secured_server) as (_, (hub, _)):
+            start = hub.aggregator.params.copy()
             serve = asyncio.create_task(hub.serve())
             ends = await asyncio.wait_for(asyncio.gather(client("a", 0), client("b", 1)), 20)
             await asyncio.wait_for(serve, WAIT)
@@ -35,30 +35,33 @@ def test_a_federation_works_through_it(place):
 
     hub, start, ends = asyncio.run(main())
     assert ends == [(STEPS, STEPS, [])] * 2
-    assert hub.table.version == STEPS
-    assert abs(hub.table.params - start).max() > 0
+    assert hub.aggregator.version == STEPS
+    assert abs(hub.aggregator.params - start).max() > 0
     assert all(client["merged"] == STEPS for client in hub.status()["clients"].values())
 
 
-def test_a_client_is_told_what_was_refused(place):
+def test_a_client_receives_its_refusals(secured_server):
     async def main():
-        async with hubs(place) as (hub, _), intruder(place) as (connection, errors):
-            told = await connection.subscribe("ms.r.no.a")
+        async with (
+            hubs(secured_server) as (hub, _),
+            intruder(secured_server) as (connection, errors),
+        ):
+            refusals = await connection.subscribe("ms.r.no.a")
             await settled(connection)
             await hub.publish("ms.r.no.a", b"late")
-            return (await told.next_msg(WAIT)).data, errors
+            return (await refusals.next_msg(WAIT)).data, errors
 
     assert asyncio.run(main()) == (b"late", [])
 
 
 @pytest.mark.parametrize("subject", ["ms.r.pulse", "ms.r.candidate.0", "ms.r.model.0"])
-def test_a_client_hears_the_hub_and_cannot_speak_for_it(place, subject):
+def test_a_client_receives_from_the_hub_and_cannot_publish_for_it(secured_server, subject):
     async def main():
-        async with hubs(place) as (hub, _), intruder(place) as (me, errors):
-            heard = await me.subscribe(subject)
+        async with hubs(secured_server) as (hub, _), intruder(secured_server) as (me, errors):
+            received = await me.subscribe(subject)
             await settled(me)
             await hub.publish(subject, b"hub")
-            first = (await heard.next_msg(WAIT)).data
+            first = (await received.next_msg(WAIT)).data
             listening = await hub.subscribe(subject)
             await settled(hub)
             await me.publish(subject, b"intruder")
@@ -72,9 +75,9 @@ def test_a_client_hears_the_hub_and_cannot_speak_for_it(place, subject):
     assert any("permissions violation" in str(error).lower() for error in errors)
 
 
-def test_a_client_says_that_it_is_there(place):
+def test_a_client_sends_heartbeats(secured_server):
     async def main():
-        async with hubs(place) as (hub, _), intruder(place) as (me, errors):
+        async with hubs(secured_server) as (hub, _), intruder(secured_server) as (me, errors):
             signs = await hub.subscribe("ms.r.here.*")
             await settled(hub)
             await me.publish("ms.r.here.a")
@@ -83,12 +86,12 @@ def test_a_client_says_that_it_is_there(place):
     assert asyncio.run(main()) == ("ms.r.here.a", [])
 
 
-def test_the_hub_reads_more_than_the_server_sends_unasked(place):
-    """The server waits for a word on $JS.FC before it sends on."""
+def test_the_hub_reads_more_than_the_server_sends_unasked(secured_server):
+    """The server waits for a message on $JS.FC before it sends more."""
     many = 60
 
     async def main():
-        async with hubs(place) as (hub, _), intruder(place) as (me, _):
+        async with hubs(secured_server) as (hub, _), intruder(secured_server) as (me, _):
             for n in range(many):
                 await me.jetstream().publish("ms.r.up.a", bytes([n]) * 100_000)
             js = hub.jetstream()
@@ -101,18 +104,23 @@ def test_the_hub_reads_more_than_the_server_sends_unasked(place):
     asyncio.run(main())
 
 
-def test_the_hub_takes_orders_from_its_own_credential(place):
+def test_the_hub_takes_commands_from_its_own_credential(secured_server):
     async def main():
-        async with hubs(place) as (_, found), intruder(place, "hub") as (connection, _):
-            for order, state in (("pause", "paused"), ("resume", "running")):
-                answer = await connection.request("ms.other.control", order.encode(), timeout=WAIT)
+        async with (
+            hubs(secured_server) as (_, found),
+            intruder(secured_server, "hub") as (connection, _),
+        ):
+            for command, state in (("pause", "paused"), ("resume", "running")):
+                answer = await connection.request(
+                    "ms.other.control", command.encode(), timeout=WAIT
+                )
                 assert json.loads(answer.data)["state"] == state
                 assert found[1].status()["state"] == state
 
     asyncio.run(main())
 
 
-def test_the_observer_sees_how_the_runs_go_and_moves_nothing(place):
+def test_the_observer_reads_the_status_of_the_runs_and_changes_nothing(secured_server):
     forbidden = (
         *("ms.r.control", "ms.r.up.a", "ms.r.status", "ms.r.spec", "$KV.ms-r-hub.state"),
         *("$JS.API.STREAM.DELETE.ms-r-up", "$JS.API.STREAM.MSG.GET.ms-r-up"),
@@ -120,36 +128,41 @@ def test_the_observer_sees_how_the_runs_go_and_moves_nothing(place):
     )
 
     async def main():
-        async with hubs(place) as (hub, found), intruder(place, "observer") as (me, errors):
-            assert await broker.runs(me) == await broker.runs(hub) == ["other", "r"]
+        async with (
+            hubs(secured_server) as (hub, found),
+            intruder(secured_server, "observer") as (me, errors),
+        ):
+            assert await connections.runs(me) == await connections.runs(hub) == ["other", "r"]
             js = me.jetstream()
             for what in ("status", "spec"):
                 assert (await js.get_msg("ms-r-down", subject=f"ms.r.{what}", direct=True)).data
-            said = await me.subscribe("ms.*.status")
+            statuses = await me.subscribe("ms.*.status")
             await settled(me)
-            await found[0]._report()
-            assert (await said.next_msg(WAIT)).subject == "ms.r.status"
+            await found[0]._publish_status()
+            assert (await statuses.next_msg(WAIT)).subject == "ms.r.status"
             assert errors == []
-            before = await standing(hub, found)
+            before = await server_state(hub, found)
             for subject in forbidden:
                 await me.publish(subject, b"finish", reply="ms.r.control")
             for subject in ("ms.r.status", "ms.r.spec"):
                 await me.publish(f"$JS.API.DIRECT.GET.ms-r-down.{subject}", b"", reply="ms.r.spec")
             await settled(me)
-            assert await broker.runs(me)
-            assert [subject for subject in forbidden if not told(errors, "publish", subject)] == []
-            assert await standing(hub, found) == before
+            assert await connections.runs(me)
+            assert [
+                subject for subject in forbidden if not denied(errors, "publish", subject)
+            ] == []
+            assert await server_state(hub, found) == before
 
     asyncio.run(main())
 
 
-def told(errors, what, subject):
-    """Whether the server has said that this is not allowed."""
+def denied(errors, what, subject):
+    """Whether the server has reported that this is not allowed."""
     wanted = f'permissions violation for {what} to "{subject}"'.lower()
     return any(wanted in error.lower() for error in errors)
 
 
-UNSAYABLE = (
+NOT_TO_PUBLISH = (
     *("ms.r.up.b", "ms.r.model.0", "ms.r.spec", "ms.r.status", "ms.r.no.b", "_INBOX_b.x"),
     *("ms.r.here.b", "ms.r.control", "ms.other.control", "ms.other.up.a", "ms.other.up.c"),
     *("$KV.ms-r-hub.state", "$JS.API.DIRECT.GET.KV_ms-r-hub.$KV.ms-r-hub.state"),
@@ -166,16 +179,18 @@ UNSAYABLE = (
 )
 
 
-def test_a_client_says_only_its_own(place):
+def test_a_client_publishes_only_its_own(secured_server):
     async def main():
-        async with hubs(place) as (hub, found), intruder(place) as (me, errors):
+        async with hubs(secured_server) as (hub, found), intruder(secured_server) as (me, errors):
             answers = await me.subscribe("_INBOX_a.>")
-            before = await standing(hub, found)
-            for subject in UNSAYABLE:
+            before = await server_state(hub, found)
+            for subject in NOT_TO_PUBLISH:
                 await me.publish(subject, b"finish", reply="_INBOX_a.answer")
             await settled(me)
-            assert [subject for subject in UNSAYABLE if not told(errors, "publish", subject)] == []
-            assert await standing(hub, found) == before
+            assert [
+                subject for subject in NOT_TO_PUBLISH if not denied(errors, "publish", subject)
+            ] == []
+            assert await server_state(hub, found) == before
             assert answers.pending_msgs == 0
             await me.publish("ms.r.up.a", b"mine", reply="_INBOX_a.answer")
             assert json.loads((await answers.next_msg(WAIT)).data)["stream"] == "ms-r-up"
@@ -183,24 +198,24 @@ def test_a_client_says_only_its_own(place):
     asyncio.run(main())
 
 
-UNHEARABLE = (
+NOT_TO_SUBSCRIBE = (
     *("_INBOX_b.>", "_INBOX_hub.>", "_INBOX.>", "ms.r.up.>", "ms.r.up.b", "ms.r.no.b", "ms.r.no.*"),
     *("ms.other.model.*", "ms.other.spec", "ms.r.control", "ms.r.status", "ms.*.model.*"),
     *("ms.>", ">", "$KV.>", "$JS.API.>", "$SYS.>"),
 )
 
 
-def test_a_client_hears_only_what_is_for_it(place):
+def test_a_client_receives_only_what_is_for_it(secured_server):
     async def main():
         async with (
-            hubs(place) as (hub, _),
-            intruder(place) as (me, errors),
-            intruder(place, "b") as (b, _),
+            hubs(secured_server) as (hub, _),
+            intruder(secured_server) as (me, errors),
+            intruder(secured_server, "b") as (b, _),
         ):
-            closed = [await me.subscribe(subject) for subject in UNHEARABLE]
+            closed = [await me.subscribe(subject) for subject in NOT_TO_SUBSCRIBE]
             mine, last = [await me.subscribe(each) for each in ("ms.r.no.a", "ms.r.model.*")]
             await settled(me)
-            assert [s for s in UNHEARABLE if not told(errors, "subscription", s)] == []
+            assert [s for s in NOT_TO_SUBSCRIBE if not denied(errors, "subscription", s)] == []
             await b.jetstream().publish("ms.r.up.b", b"secret")
             for subject in ("ms.r.no.b", "ms.r.no.a", "ms.r.status", "ms.other.model.0"):
                 await hub.publish(subject, b"secret")
@@ -212,9 +227,9 @@ def test_a_client_hears_only_what_is_for_it(place):
     asyncio.run(main())
 
 
-def test_a_client_reads_the_model_and_the_spec_of_its_run_alone(place):
+def test_a_client_reads_the_model_and_the_spec_of_its_run_alone(secured_server):
     async def main():
-        async with hubs(place), intruder(place) as (me, errors):
+        async with hubs(secured_server), intruder(secured_server) as (me, errors):
             js = me.jetstream(timeout=0.3)
             for what in ("model.0", "spec"):
                 assert (await js.get_msg("ms-r-down", subject=f"ms.r.{what}", direct=True)).data
@@ -226,31 +241,31 @@ def test_a_client_reads_the_model_and_the_spec_of_its_run_alone(place):
     asyncio.run(main())
 
 
-def test_no_answer_of_the_server_can_be_sent_where_its_asker_may_not_write(place):
-    """JetStream answers at any subject that a request names, without looking at permissions."""
-    places = (
+def test_no_answer_of_the_server_can_be_sent_where_its_asker_may_not_write(secured_server):
+    """JetStream answers on any subject that a request names, without checking permissions."""
+    subjects = (
         *("ms.r.up.b", "ms.r.spec", "ms.r.model.0", "ms.r.status", "ms.r.control"),
         *("$KV.ms-r-hub.state", "$JS.API.STREAM.PURGE.ms-r-down", "ms.other.spec", "_INBOX_b.x"),
     )
 
     async def main():
         async with (
-            hubs(place) as (hub, found),
-            intruder(place) as (me, _),
-            intruder(place, "b") as (b, _),
+            hubs(secured_server) as (hub, found),
+            intruder(secured_server) as (me, _),
+            intruder(secured_server, "b") as (b, _),
         ):
             elsewhere = await b.subscribe("_INBOX_b.>")
             await settled(b)
-            (uploads, *others), rest = await standing(hub, found)
-            for reply in places:
+            (uploads, *others), rest = await server_state(hub, found)
+            for reply in subjects:
                 await me.publish("ms.r.up.a", b"mine", reply=reply)
                 await me.publish("$JS.API.DIRECT.GET.ms-r-down.ms.r.spec", b"", reply=reply)
             await me.jetstream().publish("ms.r.up.a", b"the last")
             await settled(b)
-            (after, *same), rest_after = await standing(hub, found)
+            (after, *same), rest_after = await server_state(hub, found)
             assert same == others
             assert rest_after == rest
-            assert after[1] == uploads[1] + len(places) + 1
+            assert after[1] == uploads[1] + len(subjects) + 1
             assert elsewhere.pending_msgs == 0
             with pytest.raises(NotFoundError):
                 await hub.jetstream().get_msg(

@@ -11,8 +11,9 @@ import time
 import pytest
 from cryptography import x509
 
-from mainstem.engines.federate import broker, credentials
-from mainstem.engines.federate.secure import secure
+from mainstem.engines.federate.security import credentials
+from mainstem.engines.federate.security.setup import secure
+from mainstem.engines.federate.transport import connection as connections
 from mainstem.errors import MainstemError
 from tests.federate.secured import WAIT, free_port, serving, turned_away
 
@@ -44,7 +45,7 @@ async def known(url, path, name):
     end = time.monotonic() + WAIT
     while True:
         try:
-            return await broker.connect(url, path, name=name)
+            return await connections.connect(url, path, name=name)
         except MainstemError:
             if time.monotonic() > end:
                 raise
@@ -57,11 +58,11 @@ def test_a_client_that_is_added_joins_the_others(tmp_path):
     url = f"tls://localhost:{port}"
 
     async def main(server):
-        a = await broker.connect(url, folder / "a.creds", name="a")
+        a = await connections.connect(url, folder / "a.creds", name="a")
         paths = secure(folder, clients=["b"], runs=["r"])
         assert {path.name for path in paths} == {"b.creds", "server.conf", "setup.json"}
         with pytest.raises(MainstemError) as unknown:
-            await broker.connect(url, folder / "b.creds", name="b")
+            await connections.connect(url, folder / "b.creds", name="b")
         assert turned_away(str(unknown.value))
         server.send_signal(signal.SIGHUP)
         b = await known(url, folder / "b.creds", "b")
@@ -99,7 +100,7 @@ def test_an_interrupted_addition_is_taken_up(tmp_path, monkeypatch):
     folder = tmp_path / "setup"
     secure(folder, clients=["a"])
     with monkeypatch.context() as patch:
-        patch.setattr("mainstem.engines.federate.secure.accounts", None)
+        patch.setattr("mainstem.engines.federate.security.setup.accounts", None)
         with pytest.raises(TypeError):
             secure(folder, clients=["b"])
     left = (folder / "b.creds").read_bytes()
@@ -150,10 +151,10 @@ def test_what_cannot_be_is_refused(tmp_path, given, parameter):
     assert not (tmp_path / "setup").exists()
 
 
-def test_the_command_says_what_to_do_next(tmp_path):
+def test_the_command_prints_what_to_do_next(tmp_path):
     def mainstem(*words):
         return subprocess.run(
-            [sys.executable, "-m", "mainstem.cli", "secure", "my broker", *words],
+            [sys.executable, "-m", "mainstem.cli", "secure", "my server", *words],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -161,14 +162,14 @@ def test_the_command_says_what_to_do_next(tmp_path):
         )
 
     done = mainstem("--clients", "a, b", "--run", "load", "--port", "4333", "--json")
-    said = json.loads(done.stdout)
-    assert all((tmp_path / path).is_file() for path in said["files"])
-    assert said["url"] == "tls://localhost:4333"
-    assert said["commands"]["server"] == "cd 'my broker' && nats-server -c server.conf"
-    assert "--credentials 'my broker/a.creds'" in said["commands"]["client"]
+    output = json.loads(done.stdout)
+    assert all((tmp_path / path).is_file() for path in output["files"])
+    assert output["url"] == "tls://localhost:4333"
+    assert output["commands"]["server"] == "cd 'my server' && nats-server -c server.conf"
+    assert "--credentials 'my server/a.creds'" in output["commands"]["client"]
     again = mainstem("--clients", "a,b", "--run", "load")
     assert again.returncode == 1
     assert again.stderr.count("\n") == 1
     more = mainstem("--clients", "c", "--run", "load")
-    assert "wrote my broker/c.creds" in more.stdout
+    assert "wrote my server/c.creds" in more.stdout
     assert "tls://localhost:4333" in more.stdout

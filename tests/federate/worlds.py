@@ -11,7 +11,7 @@ from mainstem import experiment, random, streams
 from mainstem.base import At, Sample, Stream, cast
 from tests.contract.cases import CASES
 
-SPEAKING = [  # those that talk, and whose code has a name to be talked about
+SYNCING = [  # cases that sync, and whose parts can be written in a run document
     name
     for name, case in CASES.items()
     if case.algorithm.sync.after(np.arange(1, 200)).any() and name != "fedogd schedule"
@@ -28,7 +28,7 @@ def stream_of(content: dict[str, Any]) -> Stream:
 def samples(
     stream: Stream, seed: int, k: int, first: int, last: int, dtype: str
 ) -> Iterator[Sample]:
-    """What client k of the simulation with this seed is given at steps `first` to `last`."""
+    """The samples of client k in the simulation with this seed, at steps `first` to `last`."""
     key = random.root(seed)
 
     @jax.jit
@@ -42,7 +42,7 @@ def samples(
     with jax.enable_x64(precise):
         known = cast((stream.device, stream.drawn(seed)), dtype)
     for t in range(first, last + 1):
-        with jax.enable_x64(precise):  # not across the yield: it is a setting of the whole thread
+        with jax.enable_x64(precise):  # not across the yield: it is a setting of the entire thread
             pieces = jax.tree.map(lambda x: x[0, k : k + 1], stream.chunk(seed, t, t))
             sample = jax.device_get(one(*known, cast(pieces, dtype), np.int32(t)))
         yield sample

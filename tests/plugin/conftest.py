@@ -15,10 +15,10 @@ PLUGIN = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A folder on the path in which the plugin is installed."""
-    place = tmp_path / "site"
-    shutil.copytree(PLUGIN / "src", place)
+    folder = tmp_path / "installed"
+    shutil.copytree(PLUGIN / "src", folder)
     project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]
-    dist_info.installed(place, project)
-    monkeypatch.syspath_prepend(place)
-    yield place
+    dist_info.installed(folder, project)
+    monkeypatch.syspath_prepend(folder)
+    yield folder
     sys.modules.pop("mainstem_topk", None)

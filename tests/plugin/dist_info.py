@@ -1,12 +1,12 @@
-"""What pip leaves of a package beside its code: a folder that names it and its entry points."""
+"""The metadata folder that pip writes for a package: its name and its entry points."""
 
 from pathlib import Path
 from typing import Any
 
 
-def installed(place: Path, project: dict[str, Any]) -> None:
-    """Make `place`, a folder on the path, say that it holds the package of this [project] table."""
-    info = place / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+def installed(folder: Path, project: dict[str, Any]) -> None:
+    """Writes metadata to `folder`, on the path, as if the package of this [project] table were installed there."""
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir()
     head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
     (info / "METADATA").write_text(head)

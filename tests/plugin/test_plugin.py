@@ -1,4 +1,4 @@
-"""An algorithm that this package has never heard of gets all that the built-in ones get."""
+"""An algorithm from a plugin is supported like the built-in ones."""
 
 import asyncio
 import inspect
@@ -12,11 +12,11 @@ import pytest
 
 import mainstem as ms
 from mainstem import algorithms, experiment, parts
-from mainstem.engines.federate.broker import Private
+from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import BadSpec
 from mainstem.spec import plain
 from mainstem.testing import check_algorithm
-from tests.federate.together import joined, serving
+from tests.federate.in_process import joined, serving
 from tests.federate.worlds import samples
 
 PROBLEM = ms.problems.softmax(64, 10)
@@ -34,7 +34,7 @@ def test_it_is_short(installed):
     assert len(inspect.getsource(mainstem_topk).splitlines()) < 60
 
 
-def test_it_keeps_the_contract(installed):
+def test_it_fulfils_the_contract(installed):
     check_algorithm(experiment.made("spec", algorithms, TABLE | {"count": 5}))
 
 
@@ -66,7 +66,7 @@ def test_it_has_an_automatic_step_and_advice(made):
     run = ms.simulate(own, PROBLEM, stream, steps=100)
     assert run.algorithm.step.always > 0
     assert run.accuracy[-1] > 0.6
-    advice = ms.advise(PROBLEM, stream, budget=0.1, horizon=100, also=[own])
+    advice = ms.advise(PROBLEM, stream, budget=0.1, steps=100, also=[own])
     assert "TopKAdaGrad" in [row["algorithm"] for row in advice.table()]
     assert len({row.regret for row in advice.rows}) > 1
 
@@ -103,9 +103,9 @@ def test_over_nats_it_is_the_simulation(made, tmp_path):
 
         async with serving(url, content) as (hub, _):
             await asyncio.gather(*(live(hub, k) for k in range(clients)))
-            return hub.table.params
+            return hub.aggregator.params
 
-    server = Private(tmp_path / "broker", sync="2m")
+    server = PrivateServer(tmp_path / "nats_server", sync="2m")
     try:
         model = asyncio.run(lived(server.url))
     finally:

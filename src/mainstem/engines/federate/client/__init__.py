@@ -1,0 +1,1 @@
+"""A client: predicts, learns and exchanges models with the hub."""

@@ -1,0 +1,146 @@
+"""Compiled functions of a client: decide, learn, upload and receive, for one client or for several at once."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import random, replay
+from mainstem.base import At, Gradient, Sample
+from mainstem.engines import run_context
+from mainstem.engines.federate.protocol.candidate import losses
+from mainstem.engines.federate.protocol.run_document import RunDocument
+
+
+class Kernels:
+    """The compiled functions of a run. The step t and the client k are arguments.
+
+    Learning returns the client after it, and rows of results: the loss, then the metrics.
+    """
+
+    def __init__(self, document: RunDocument):
+        self.document = document
+        self.key: Any = random.root(document.rules.seed)
+        self.metrics: tuple[str, ...] = ()  # names, known after the first call
+        with document.precision():
+            self.initial = jax.jit(self._initial)
+            self.decide = jax.jit(self._decide)
+            self.step = jax.jit(self._step, static_argnames="uploads")
+            self.learn_late = jax.jit(self._learn_late)
+            self.learn_many = jax.jit(self._learn_many)
+            self.upload = jax.jit(self._upload)
+            self.receive = jax.jit(self._receive)
+            self.candidate_loss = jax.jit(losses(document, self.key))
+
+    def _at(self, purpose: int, t: Any, k: Any) -> At:
+        return replay.at_one(self.key, purpose, t, k)
+
+    def _initial(self, k: Any) -> Any:
+        document = self.document
+        params = run_context.first_params(document, self.key)
+        return document.algorithm.start(params, document.setting)[1](k)
+
+    def _decide(self, client: Any, shown: Any, t: Any, k: Any) -> Any:
+        document = self.document
+        at = self._at(random.DECIDE, t, k)
+        return document.problem.decide(document.algorithm.model(client), shown, at)
+
+    def _step(
+        self,
+        clients: Sequence[Any],
+        samples: Sample,
+        ts: Any,
+        ks: Any,
+        broadcast: Any,
+        uploads: bool,
+    ) -> tuple[list[Any], Any, Any]:
+        """One step of several clients: each applies the broadcast if there is one, learns, and uploads if asked.
+
+        In one call, because a call costs more than the arithmetic of a small model. `broadcast` is a model and the
+        merged step of each client. Uploads are returned in rows. A single client's sample has no leading axis.
+        """
+        if len(clients) == 1:
+            samples = jax.tree.map(lambda x: jnp.asarray(x)[None], samples)
+        stacked = jax.tree.map(lambda *each: jnp.stack(each), *clients)
+        if broadcast is not None:
+            stacked = jax.vmap(self._receive, (0, None, 0))(stacked, *broadcast)
+        stacked, results = jax.vmap(self._learn)(stacked, samples, ts, ks)
+        sent = None
+        if uploads:
+            stacked, *sent = jax.vmap(self._upload)(stacked, ts, ks)
+        after = [jax.tree.map(itemgetter(n), stacked) for n in range(len(clients))]
+        return after, results, sent
+
+    def _learn(self, client: Any, sample: Sample, t: Any, k: Any) -> tuple[Any, Any]:
+        params = self.document.algorithm.model(client)
+        return self._learn_at(self.document, client, params, sample, t, k)
+
+    def _learn_late(
+        self, client: Any, decided: Any, sample: Sample, t: Any, k: Any
+    ) -> tuple[Any, Any]:
+        """`decided` is the client that made the prediction: loss and gradient are those of its model."""
+        params = self.document.algorithm.model(decided)
+        real = self.document.gradient
+        fixed = real._replace(at=lambda _, seen: real.at(params, seen))
+        met = _WithGradient(self.document, fixed)
+        after, results = self._learn_at(met, client, params, sample, t, k)
+        return after, results[None]
+
+    def _learn_at(
+        self, met: run_context.RunContext, client: Any, params: Any, sample: Sample, t: Any, k: Any
+    ) -> tuple[Any, Any]:
+        faced = met.problem.face(params, sample, self._at(random.DECIDE, t, k))
+        at = self._at(random.LEARN, t, k)
+        after = run_context.learnt_one(met, client, faced.seen, faced.informative, at)
+        self.metrics = tuple(faced.metrics)
+        numbers = (faced.loss, *faced.metrics.values())
+        results = jnp.stack([jnp.asarray(each, faced.loss.dtype) for each in numbers])
+        return after, results
+
+    def _learn_many(
+        self, client: Any, samples: Sample, count: Any, t: Any, k: Any
+    ) -> tuple[Any, Any]:
+        """The first `count` of the samples in turn, from step t on."""
+
+        def one(client: Any, given: Any) -> tuple[Any, Any]:
+            n, sample = given
+            after, results = self._learn(client, sample, t + n, k)
+            counts = n < count
+            return run_context.chosen(counts, after, client), jnp.where(counts, results, 0)
+
+        length = len(jax.tree.leaves(samples)[0])
+        steps = jnp.arange(length, dtype=jnp.int32)
+        client, results = jax.lax.scan(one, client, (steps, samples))
+        return client, jnp.sum(results, axis=0, keepdims=True)
+
+    def _upload(self, client: Any, t: Any, k: Any) -> tuple[Any, Any, Any]:
+        """The client after its upload, the encoded body, and its weight: 0 if the client is not sampled."""
+        algorithm = self.document.algorithm
+        sampled = algorithm.participation.heard(self.key, t, self.document.setting.clients)[k]
+        client, body, weight = algorithm.upload(client, self._at(random.UPLOAD, t, k))
+        code = algorithm.codec.encode(body, self._at(random.CODEC, t, k).key)
+        return client, code, jnp.where(sampled, weight, 0).astype(body.dtype)
+
+    def _receive(self, client: Any, params: Any, merged: Any) -> Any:
+        return self.document.algorithm.download(client, params, self.document.gradient, merged)
+
+
+class _WithGradient(NamedTuple):
+    """A run document with another gradient."""
+
+    document: RunDocument
+    gradient: Gradient
+
+    @property
+    def algorithm(self) -> Any:
+        return self.document.algorithm
+
+    @property
+    def problem(self) -> Any:
+        return self.document.problem
+
+    @property
+    def setting(self) -> Any:
+        return self.document.setting

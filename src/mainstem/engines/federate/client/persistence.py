@@ -1,0 +1,73 @@
+"""The client's folder on disk: its state, and the uploads that the hub has not merged yet."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mainstem.disk import lock, write
+from mainstem.engines.federate.client.state import ClientState, Progress
+from mainstem.engines.federate.protocol.state_format import pack, unpack
+from mainstem.errors import BrokenRun
+
+
+class Persistence:
+    """The folder of one client of one run. One process can use it at a time."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._lock = lock(folder)
+        count = folder / "client.count"
+        if not count.exists() or count.stat().st_size != 8:
+            write(count, bytes(8))
+        self._count = np.memmap(count, np.int64, "r+")
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "client.state"
+
+    @property
+    def reached(self) -> int:
+        """The step reached, written after every step to a memory-mapped file, which survives a kill."""
+        return int(self._count[0])
+
+    @reached.setter
+    def reached(self, step: int) -> None:
+        self._count[0] = step
+
+    def save(self, state: ClientState, pending: dict[int, bytes]) -> None:
+        """Writes the state and the pending uploads atomically. They are on disk when this returns."""
+        progress = state.totals()
+        values = {"digest": state.document.digest.hex(), "k": state.k}
+        values |= {"progress": progress._asdict(), "pending": list(pending)}
+        leaves = jax.device_get(jax.tree.leaves(state.client))
+        arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
+        for step, data in pending.items():
+            arrays[f"upload {step}"] = np.frombuffer(data, np.uint8)
+        write(self._file, pack(values, arrays))
+
+    def load(self, state: ClientState) -> dict[int, bytes]:
+        """Restores the state. Returns the uploads that were pending."""
+        if not self._file.exists():
+            return {}
+        found = unpack(self._file.read_bytes(), str(self._file))
+        here = state.document.digest.hex(), state.k
+        if (found.values["digest"], found.values["k"]) != here:
+            raise BrokenRun(
+                f"{self.folder}: belongs to another run or client: choose another folder"
+            )
+        leaves, tree = jax.tree.flatten(state.client)
+        stored = [found.arrays[f"client {n}"] for n in range(len(leaves))]
+        with state.document.precision():
+            client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
+            state.restore(client, Progress(**found.values["progress"]))
+        return {
+            int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]
+        }
+
+    def close(self) -> None:
+        """Unlocks the folder."""
+        del self._count
+        self._lock.release()

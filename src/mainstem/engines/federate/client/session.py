@@ -1,0 +1,326 @@
+"""A client's session in a run: when to upload, uploads until they are merged, and restarts.
+
+The blocking and the async learner are facades of it. Predictions may come from another thread than learning,
+and the uplink may live in a third: the state has a lock of its own, and `_lock` guards what the session
+remembers.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import numpy as np
+
+from mainstem.base import Problem, Sample
+from mainstem.engines.federate import faults
+from mainstem.engines.federate.client.kernels import Kernels
+from mainstem.engines.federate.client.persistence import Persistence
+from mainstem.engines.federate.client.sample_format import SampleFormat
+from mainstem.engines.federate.client.state import ClientState
+from mainstem.engines.federate.client.uplink import Uplink
+from mainstem.engines.federate.protocol.messages import Upload, held_version, pack_upload
+from mainstem.engines.federate.protocol.run_document import RunDocument, with_own_problem
+from mainstem.engines.federate.transport import tasks
+from mainstem.engines.federate.transport.tasks import log
+from mainstem.errors import BrokenRun
+
+MAX_PREDICTIONS = 4096  # whose model is remembered until their label comes
+CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
+BLOCK = 1024  # samples that are learnt in one call
+
+Outgoing = tuple[int, bytes]  # an encoded upload, and its step
+
+_KERNELS: WeakValueDictionary[tuple[bytes, int], Kernels] = WeakValueDictionary()
+
+
+def _kernels(document: RunDocument, problem: Problem | None) -> Kernels:
+    """The compiled functions of a run, shared by its clients in this process with the same problem."""
+    key = document.digest, id(problem)
+    found = _KERNELS.get(key)
+    if found is None:
+        found = Kernels(document if problem is None else with_own_problem(document, problem))
+        _KERNELS[key] = found
+    return found
+
+
+class Session:
+    """One client's part in a run."""
+
+    def __init__(
+        self,
+        uplink: Uplink,
+        client: str,
+        folder: str | Path | None,
+        problem: Problem | None,
+        patient: bool,
+    ):
+        self.uplink = uplink
+        k = uplink.document.clients.index(client)
+        self.state = ClientState(_kernels(uplink.document, problem), k)
+        self.document = self.state.document
+        self.format = SampleFormat(self.document)
+        self.patient = patient
+        self.skipped = 0  # syncs without an upload because too many were pending
+        self.lost = 0  # samples learnt after the last snapshot, before a kill
+        self.pending: dict[int, bytes] = {}  # uploads that are not merged yet, by step
+        self.open: Outgoing | None = None  # in lockstep: an upload whose broadcast has not come
+        self._own_problem = problem is not None
+        self._owed = False  # whether the last sync was skipped
+        self._lock = threading.RLock()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._predicted: dict[
+            bytes, Any
+        ] = {}  # the client that made a prediction, by what it was shown
+        self._persistence = None if folder is None else Persistence(Path(folder))
+        try:
+            self._restore()
+        except BaseException:
+            self._release()
+            raise
+
+    def _restore(self) -> None:
+        if self._persistence is not None:
+            self.pending = self._persistence.load(self.state)
+            self.lost = max(0, self._persistence.reached - self.step)
+            if self.lost:
+                log.warning(
+                    "%s: %d samples after sample %d were learnt but not stored: give them again",
+                    self._persistence.folder,
+                    self.lost,
+                    self.step,
+                )
+        self._drop_merged()
+
+    @property
+    def step(self) -> int:
+        """Samples it has learnt from."""
+        return self.state.step
+
+    # --- predictions -------------------------------------------------------------------------------
+
+    def decision(self, x: Any) -> np.ndarray:
+        """The decision for x. Remembers the model, in case it has changed when the label comes."""
+        self._refresh()
+        shown = self.format.shown(x)
+        client = self.state.client
+        with self._lock:
+            if len(self._predicted) >= MAX_PREDICTIONS:
+                self._predicted.pop(next(iter(self._predicted)))
+            self._predicted[_key(shown)] = client
+        return np.asarray(self.state.decide(shown))
+
+    def late_client(self, sample: Sample) -> Any:
+        """The client that made the prediction for this sample, if it has changed since; else None."""
+        self._refresh()
+        with self._lock:
+            predicted = self._predicted.pop(_key(sample.shown), None) if self._predicted else None
+        return None if predicted is None or predicted is self.state.client else predicted
+
+    # --- learning ----------------------------------------------------------------------------------
+
+    def uploads_next(self) -> bool:
+        """Whether an upload follows the next step."""
+        return self._uploads_after(self.step + 1)
+
+    def _uploads_after(self, step: int) -> bool:
+        return self.state.sync_steps.after(step) and not self._is_full()
+
+    def learn_late(self, sample: Sample, predicted: Any) -> Outgoing | None:
+        """Learns from a sample that an earlier model predicted. Returns the upload to send, if any."""
+        self.state.learn_late(sample, predicted)
+        return self._upload_if_due()
+
+    def learn_blocks(self, samples: Sample, count: int) -> Iterator[Outgoing | None]:
+        """Learns from `count` samples in blocks that end at syncs. Yields the upload after each, if any."""
+        done = 0
+        while done < count:
+            self._refresh()
+            last = self.step + min(count - done, BLOCK)
+            size = (self.state.sync_steps.next(self.step, last) or last) - self.step
+            room = 1 << (size - 1).bit_length()
+            self.state.learn_many(_block(samples, done, size, room), size)
+            done += size
+            yield self._upload_if_due()
+
+    def _upload_if_due(self) -> Outgoing | None:
+        due = self._uploads_after(self.step)
+        return self.stepped(self.state.make_upload() if due else None)
+
+    def stepped(self, upload: Upload | None) -> Outgoing | None:
+        """Stores the state after a step, and the upload until it is merged. Returns the upload to send, if any."""
+        if self._persistence is not None:
+            self._persistence.reached = self.step
+        if not self.state.sync_steps.after(self.step):
+            return None
+        if self.state.candidate is not None:
+            self.uplink.comparison = self.state.candidate.compared()._asdict()
+        self._owed = upload is None
+        if upload is None:
+            self.skipped += 1
+            return None
+        sends = self.document.lockstep or upload.body is not None
+        data = pack_upload(upload)
+        with self._lock:
+            if sends:
+                self.pending[upload.step] = data
+            pending = dict(self.pending)
+        if self._persistence is not None:
+            self._persistence.save(self.state, pending)
+        faults.reach("client after save")
+        return (upload.step, data) if sends else None
+
+    def _refresh(self) -> None:
+        """Takes the newest broadcast, at the free pace; and the newest candidate."""
+        latest = self.uplink.latest
+        newer = latest is not None and latest.version > self.state.progress.version
+        if latest is not None and newer and not self.document.lockstep:
+            self.state.receive(latest)
+        offered, current = self.uplink.candidate, self.state.candidate
+        if offered is not None and (current is None or current.version != offered.version):
+            self.state.compare_with(offered)
+
+    def _drop_merged(self) -> None:
+        """Forgets uploads that are merged, or so stale that the hub would refuse them."""
+        latest = self.uplink.latest
+        if latest is None:
+            return
+        with self._lock:
+            merged = latest.merged[self.state.k]
+            oldest = latest.version - self.document.rules.staleness
+            self.pending = {
+                step: data
+                for step, data in self.pending.items()
+                if step > merged and held_version(data) >= oldest
+            }
+
+    def _is_full(self) -> bool:
+        """At the free pace: whether as many uploads are pending as may be."""
+        if self.document.lockstep:
+            return False
+        if len(self.pending) < self.document.rules.pending:
+            return False
+        self._drop_merged()
+        return len(self.pending) >= self.document.rules.pending
+
+    # --- network -----------------------------------------------------------------------------------
+
+    async def resume(self) -> None:
+        """Sends pending uploads again, and takes the newest broadcast."""
+        for step, data in list(self.pending.items()):
+            if self.document.lockstep:
+                await self._sync(step, data)
+            else:
+                self._send(step, data)
+        latest = self.uplink.latest
+        if latest is None:
+            return
+        self._catch_up(int(latest.merged[self.state.k]))
+        if self.document.lockstep and latest.step != self.step:
+            return
+        newer = latest.version > self.state.progress.version
+        if newer or (self._own_problem and self.step == 0):
+            self.state.receive(latest)
+
+    def _catch_up(self, merged: int) -> None:
+        """Continues at the step that the hub has merged, if this client has lost its own state."""
+        if merged <= self.step:
+            return
+        who = f"client {self.document.clients[self.state.k]} is merged up to sample {merged}"
+        if self.document.lockstep:
+            raise BrokenRun(
+                f"join: {who}: give the folder that it had, lockstep continues from there"
+            )
+        log.warning("%s: it continues from there; with a folder it would keep its state", who)
+        self.state.restore(self.state.client, self.state.progress._replace(step=merged))
+
+    async def _sync(self, step: int, data: bytes) -> None:
+        """Lockstep: sends the upload of a step, and waits for a broadcast of that step or a later one."""
+        self.state.receive(await self.uplink.sync(step, data))
+        self.open = None
+        self._drop_merged()
+        faults.reach("client after listen")
+
+    def dispatch(self, outgoing: Outgoing | None) -> None:
+        """Starts to send an upload."""
+        if outgoing is not None and self.document.lockstep:
+            self.open = outgoing
+        elif outgoing is not None:
+            self._send(*outgoing)
+
+    async def settle(self) -> None:
+        """Waits as long as the pace asks for it."""
+        if self.open is not None:
+            await self._sync(*self.open)
+        elif not self.document.lockstep:
+            await asyncio.sleep(0)  # lets the network run between two steps of a busy loop
+            while self.patient and self._is_full() and not self.uplink.hub_is_away:
+                await self.uplink.change()
+
+    async def exchange(self, outgoing: Outgoing | None) -> None:
+        """Sends an upload, and waits as long as the pace asks for it."""
+        self.dispatch(outgoing)
+        await self.settle()
+
+    def _send(self, step: int, data: bytes) -> None:
+        """Sends an upload in the background, until the server has it or it is no longer pending."""
+        work = self.uplink.send(step, data, lambda: step in self.pending)
+        task = tasks.start(work, f"client {self.document.clients[self.state.k]}: an upload")
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def close(self) -> None:
+        """Sends what is pending, stores the state and disconnects."""
+        try:
+            await self._flush()
+            await self.uplink.close()
+            if self._persistence is not None:
+                self._persistence.save(self.state, dict(self.pending))
+        finally:
+            self._release()
+
+    async def abandon(self) -> None:
+        """Disconnects without sending or storing anything: the session could not be opened."""
+        await self.uplink.close()
+        self._release()
+
+    async def _flush(self) -> None:
+        """Makes up for a skipped sync once there is room, and waits until the server has all uploads."""
+        end = time.monotonic() + CLOSE_TIMEOUT
+        while self._owed and self.state.sync_steps.after(self.step) and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+            if not self._is_full():
+                await self.exchange(self._upload_if_due())
+        stored = self._persistence is not None and not self.uplink.connected  # sent on return
+        if self._sending and not stored:
+            await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
+
+    def _release(self) -> None:
+        """Unlocks the folder."""
+        if self._persistence is not None:
+            self._persistence.close()
+            self._persistence = None
+
+
+def _key(shown: Any) -> bytes:
+    """Identifies what was shown."""
+    if isinstance(shown, np.ndarray):
+        return shown.tobytes()
+    parts = shown if isinstance(shown, tuple) else (shown,)
+    return b"".join(np.asarray(part).tobytes() for part in parts)
+
+
+def _block(samples: Sample, first: int, size: int, room: int) -> Sample:
+    """`size` samples, padded to `room` with copies of the last, so that few shapes are compiled."""
+
+    def one(x: np.ndarray) -> np.ndarray:
+        part = x[first : first + size]
+        if room == size:
+            return part
+        return np.concatenate([part, np.repeat(part[-1:], room - size, 0)])
+
+    return jax.tree.map(one, samples)

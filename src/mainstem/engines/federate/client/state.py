@@ -1,0 +1,206 @@
+"""The state of one client, and one step of several clients in one call. No network, no disk.
+
+One thread may ask for predictions while another learns: a lock guards every change.
+"""
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mainstem.base import Sample
+from mainstem.engines.federate.client.kernels import Kernels
+from mainstem.engines.federate.protocol.candidate import Candidate
+from mainstem.engines.federate.protocol.messages import Broadcast, Upload
+from mainstem.engines.federate.protocol.sync_steps import SyncSteps
+
+MAX_UNCOUNTED = 1024  # steps after which losses are fetched from the device
+
+
+class Progress(NamedTuple):
+    """The counters of a client."""
+
+    step: int = 0  # t: samples it has learnt from
+    version: int = 0  # of the model it holds
+    loss: float = 0.0  # sum so far
+    metrics: Mapping[str, float] = {}  # sums so far
+
+
+class ClientState:
+    """One client of a run."""
+
+    def __init__(self, kernels: Kernels, k: int):
+        self.kernels = kernels
+        self.document = kernels.document
+        self.k = k
+        self.candidate: Candidate | None = None
+        self.sync_steps = SyncSteps(self.document.algorithm.sync)
+        self._lock = threading.RLock()
+        self._received: Broadcast | None = None  # a newer model that is not applied yet
+        self._uncounted: list[
+            tuple[Any, int]
+        ] = []  # results on the device, and the row of this client
+        with self.document.precision():
+            self.restore(kernels.initial(np.int32(k)), Progress())
+
+    def restore(self, client: Any, progress: Progress) -> None:
+        """Replaces the algorithm's state and the counters."""
+        with self._lock:
+            self._client = client
+            self.progress = progress
+            self._received = None
+
+    @property
+    def step(self) -> int:
+        """Samples it has learnt from."""
+        return self.progress.step
+
+    @property
+    def client(self) -> Any:
+        """The algorithm's state, with the newest broadcast applied."""
+        with self._lock:
+            if self._received is not None:
+                params = _model(self._received, self.document.dtype)
+                merged = np.int32(self._received.merged[self.k])
+                with self.document.precision():
+                    self._client = self.kernels.receive(self._client, params, merged)
+                self._received = None
+            return self._client
+
+    @property
+    def received(self) -> Broadcast | None:
+        """The newest broadcast, if it is not applied yet."""
+        return self._received
+
+    @property
+    def _now(self) -> tuple[Any, Any]:
+        return np.int32(self.step + 1), np.int32(self.k)
+
+    def decide(self, shown: Any) -> Any:
+        """The decision for what is shown, with the current model."""
+        with self._lock:
+            client, now = self.client, self._now
+        with self.document.precision():
+            return self.kernels.decide(client, shown, *now)
+
+    def learn_late(self, sample: Sample, decided: Any) -> None:
+        """Learns from a sample whose prediction was made by an earlier model, that of `decided`."""
+        with self._lock:
+            client = self.client
+            with self.document.precision():
+                self._client, results = self.kernels.learn_late(client, decided, sample, *self._now)
+            self._learnt(self.candidate and _rows([sample]), 1, results, 0)
+
+    def learn_many(self, samples: Sample, count: int) -> None:
+        """Learns from the first `count` samples in turn. No sync may follow any but the last."""
+        with self._lock:
+            client = self.client
+            with self.document.precision():
+                self._client, results = self.kernels.learn_many(
+                    client, samples, np.int32(count), *self._now
+                )
+            self._learnt(samples, count, results, 0)
+
+    def _learnt(self, samples: Any, count: int, results: Any, row: int) -> None:
+        """Counts `count` samples, with their results in this row."""
+        if self.candidate is not None:
+            self.candidate.face(samples, count, *self._now, np.asarray(results)[row])
+        self._uncounted.append((results, row))
+        self.progress = self.progress._replace(step=self.step + count)
+        if len(self._uncounted) >= MAX_UNCOUNTED:
+            self.totals()
+
+    def totals(self) -> Progress:
+        """The counters, with all results fetched from the device."""
+        with self._lock:
+            if self._uncounted:
+                rows = [np.asarray(results)[row] for results, row in self._uncounted]
+                total: Any = rows[0] if len(rows) == 1 else np.sum(rows, axis=0, dtype=np.float64)
+                loss, *others = map(float, total)
+                before = self.progress.metrics
+                sums = {
+                    name: before.get(name, 0.0) + value
+                    for name, value in zip(self.kernels.metrics, others, strict=True)
+                }
+                loss += self.progress.loss
+                self.progress = self.progress._replace(loss=loss, metrics=sums)
+                self._uncounted = []
+            return self.progress
+
+    def make_upload(self) -> Upload:
+        """The upload of this sync; without a body if the client is not sampled or has nothing to send."""
+        with self._lock:
+            client = self.client
+            with self.document.precision():
+                now = np.int32(self.step), np.int32(self.k)
+                self._client, code, weight = self.kernels.upload(client, *now)
+                code, weight = jax.tree.map(np.asarray, (code, weight))  # faster than `device_get`
+            return self._upload(code, float(weight))
+
+    def _upload(self, code: Any, weight: float) -> Upload:
+        progress = self.totals()
+        return Upload(
+            run=self.document.digest,
+            codec=self.document.codec,
+            client=self.k,
+            step=progress.step,
+            version=progress.version,
+            loss=progress.loss,
+            weight=weight,
+            body=self.document.algorithm.codec.pack(code) if weight > 0 else None,
+        )
+
+    def compare_with(self, broadcast: Broadcast) -> None:
+        """Compares this client's losses with those of a candidate from now on."""
+        with self._lock:
+            self.candidate = Candidate(self.document, broadcast, self.kernels.candidate_loss)
+
+    def receive(self, broadcast: Broadcast) -> None:
+        """Takes a newer model. It is applied when the state is used next."""
+        with self._lock:
+            self._received = broadcast
+            self.progress = self.progress._replace(version=broadcast.version)
+
+
+def learn_together(
+    states: Sequence[ClientState], samples: Sequence[Sample], uploads: bool
+) -> list[Upload | None]:
+    """One step of several clients in one call. They share their kernels and the broadcast to apply."""
+    with contextlib.ExitStack() as stack:
+        for state in states:
+            stack.enter_context(state._lock)
+        kernels, broadcast, document = states[0].kernels, states[0]._received, states[0].document
+        ts = np.array([state.step + 1 for state in states], np.int32)
+        ks = np.array([state.k for state in states], np.int32)
+        given = samples[0] if len(samples) == 1 else _rows(samples)
+        before = [state._client for state in states]
+        applied = None
+        if broadcast is not None:
+            merged = broadcast.merged[ks].astype(np.int32)
+            applied = _model(broadcast, document.dtype), merged
+        with document.precision():
+            after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
+            sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
+        for n, (state, client) in enumerate(zip(states, after, strict=True)):
+            state._client, state._received = client, None
+            state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
+        if sent is None:
+            return [None] * len(states)
+        codes, weights = sent
+        return [
+            state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]))
+            for n, state in enumerate(states)
+        ]
+
+
+def _rows(samples: Sequence[Sample]) -> Sample:
+    rows: Sample = jax.tree.map(lambda *each: np.stack(each), *samples)
+    return rows
+
+
+def _model(broadcast: Broadcast, dtype: np.dtype[Any]) -> np.ndarray:
+    return np.frombuffer(broadcast.params, dtype)

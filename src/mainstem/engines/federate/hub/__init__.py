@@ -1,0 +1,1 @@
+"""The hub: collects uploads, merges them, stores the state and broadcasts the model."""

@@ -1,0 +1,326 @@
+"""The aggregator: checks uploads, collects them until a merge is due, and merges them. No network.
+
+An upload changes nothing before it has passed every check. The merged state is one value that can be stored and
+restored.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mainstem import random
+from mainstem.base import Arrivals
+from mainstem.engines import run_context
+from mainstem.engines.federate.protocol.messages import (
+    UPLOAD_HEADER,
+    Broadcast,
+    Reason,
+    Refused,
+    Upload,
+    read_upload,
+)
+from mainstem.engines.federate.protocol.run_document import MAX_FIRST_SYNC, RunDocument
+from mainstem.engines.federate.protocol.state_format import Bundle, pack, unpack
+from mainstem.engines.federate.protocol.sync_steps import SyncSteps
+from mainstem.errors import BrokenRun
+
+HARMLESS = {
+    Reason.REPLAYED,
+    Reason.STALE,
+}  # an honest client that was killed or disconnected can send these
+# Arrays with a number for each client that are part of the stored state.
+PER_CLIENT = "merged", "losses", "reported", "bytes_up", "staleness", "strikes"
+LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
+
+
+class Accepted(NamedTuple):
+    """An upload that has passed all checks, decoded."""
+
+    upload: Upload  # without its encoded body
+    body: np.ndarray | None
+    sequence: int  # in the upload stream
+
+
+class Aggregator:
+    """The server's state, the merged step of each client, and the uploads for the next merge."""
+
+    def __init__(self, document: RunDocument):
+        self.document = document
+        clients = len(document.clients)
+        self.indices = {name: k for k, name in enumerate(document.clients)}
+        self.version = 0
+        self.step = 0  # t of the last merge
+        self.merged = np.zeros(clients, np.int64)  # newest merged step of each client
+        self.losses = np.zeros(clients)  # sum of each client's losses up to that step
+        self.reported = np.zeros(
+            clients
+        )  # the sum in its last upload: it falls if the client started anew
+        self.bytes_up = np.zeros(clients, np.int64)
+        self.staleness = np.zeros(
+            clients, np.int64
+        )  # merges that its last upload's model was behind
+        self.refused: list[Counter[str]] = [Counter() for _ in document.clients]
+        self.strikes = np.zeros(clients, np.int64)
+        self._quarantined: frozenset[int] = frozenset()
+        self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
+        self._syncs = SyncSteps(document.algorithm.sync)
+        self._due = -1, 0  # (a step, the next sync step after it)
+        self._finite = float(np.finfo(document.dtype).max)
+        self._key = random.root(document.rules.seed)
+        with document.precision():
+            self._start = jax.jit(self._started)
+            self._merge = jax.jit(self._merged)
+            self._decode = self._decoder()
+            self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
+            self.server = self._start()
+            self.params = np.asarray(self._current(self.server))
+        self.bases = {
+            0: self.params
+        }  # recent broadcasts by version, for algorithms that need them to merge
+
+    # --- uploads -----------------------------------------------------------------------------------
+
+    def accept(self, client: str, data: bytes, sequence: int) -> Upload:
+        """Checks an upload of `client` and adds it to the next merge. Raises `Refused`, which is counted."""
+        k = self.indices[client]
+        try:
+            if self.quarantined(k):
+                raise Refused(Reason.QUARANTINED)
+            upload = read_upload(data)
+            self._check_origin(upload, k)
+            self._check_step(upload, k)
+            body = None if upload.body is None else self._decoded(upload)
+        except Refused as refusal:
+            self.refuse(k, refusal.reason)
+            raise
+        self.waiting[k, upload.step] = Accepted(upload._replace(body=None), body, sequence)
+        return upload
+
+    def refuse(self, k: int, reason: Reason) -> None:
+        """Counts a refusal of client k."""
+        self.refused[k][reason] += 1
+        if reason not in HARMLESS:
+            self.strikes[k] += 1
+            self._update_quarantine()
+
+    def _update_quarantine(self) -> None:
+        limit = self.document.rules.strikes
+        self._quarantined = frozenset(np.flatnonzero(self.strikes >= limit).tolist())
+
+    def _check_origin(self, upload: Upload, k: int) -> None:
+        document = self.document
+        if upload.run != document.digest:
+            raise Refused(Reason.RUN)
+        if upload.client != k:
+            raise Refused(Reason.CLIENT, f"claims to be client {upload.client}")
+        if upload.codec != document.codec:
+            raise Refused(Reason.CODEC)
+        fine = math.isfinite(upload.loss) and math.isfinite(upload.weight)
+        if not fine or upload.weight < 0 or (upload.weight > 0) != (upload.body is not None):
+            raise Refused(Reason.NOT_FINITE if not fine else Reason.MALFORMED, "loss or weight")
+        if upload.body is not None and len(upload.body) != document.upload_bytes:
+            wanted = f"{len(upload.body)} bytes, {document.upload_bytes} wanted"
+            raise Refused(Reason.SHAPE, wanted)
+
+    def _check_step(self, upload: Upload, k: int) -> None:
+        if upload.step <= self.merged[k] or (k, upload.step) in self.waiting:
+            raise Refused(Reason.REPLAYED, f"step {upload.step}")
+        if upload.version > self.version:
+            raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
+        unknown = self.document.algorithm.collect.based and upload.version not in self.bases
+        if self.version - upload.version > self.document.rules.staleness or unknown:
+            raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
+        if self.document.lockstep and upload.step == self.due:
+            return
+        if upload.step > LAST_STEP or not self._syncs.after(upload.step):
+            raise Refused(Reason.ROUND, f"step {upload.step} is not a sync step")
+        if self.document.lockstep and upload.step > self.due:
+            raise Refused(Reason.ROUND, f"step {upload.step}, step {self.due} is due")
+
+    def _decoded(self, upload: Upload) -> np.ndarray:
+        document = self.document
+        assert upload.body is not None
+        try:
+            code = document.algorithm.codec.unpack(upload.body, document.message, document.dtype)
+        except ValueError as error:
+            raise Refused(Reason.MALFORMED, str(error)) from None
+        body = self._decode(code)
+        largest = float(np.abs(body).max(initial=0)) * upload.weight
+        if not (largest <= self._finite and upload.weight <= self._finite):
+            raise Refused(Reason.NOT_FINITE)
+        return body
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of the largest upload."""
+        return UPLOAD_HEADER + self.document.upload_bytes
+
+    # --- rounds ------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> int:
+        """The next sync step, in lockstep; 0 if there is none."""
+        if self._due[0] != self.step:
+            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
+            self._due = self.step, self._syncs.next(self.step, last)
+        return self._due[1]
+
+    def quarantined(self, k: int) -> bool:
+        """Whether client k was refused too often. Its uploads are no longer read."""
+        return k in self._quarantined
+
+    def has_quorum(self, absent: Set[int] = frozenset()) -> bool:
+        """Whether all expected uploads are in. None is expected of quarantined clients, nor of those `absent`."""
+        if not self.waiting:
+            return False
+        everyone, quarantined, gather = (
+            len(self.document.clients),
+            self._quarantined,
+            self.document.rules.gather,
+        )
+        if self.document.lockstep:
+            enough = len(self.waiting) >= everyone - len(quarantined)
+            present = (
+                (k, self.due) in self.waiting for k in range(everyone) if k not in quarantined
+            )
+            return enough and all(present)
+        uploaded = {k for k, _ in self.waiting}
+        if gather is not None:
+            return len(uploaded) >= min(gather, everyone - len(quarantined))
+        return len(uploaded) >= everyone - len(quarantined | absent)
+
+    def missing(self) -> np.ndarray:
+        """For each client, whether its upload of the step that is due is missing. In lockstep."""
+        everyone = range(len(self.document.clients))
+        return np.array(
+            [k not in self._quarantined and (k, self.due) not in self.waiting for k in everyone]
+        )
+
+    def merge(self) -> list[tuple[str, int, int]]:
+        """Merges the waiting uploads in the order of the roster. Returns client, step and staleness of each."""
+        document = self.document
+        self.step = self.due if document.lockstep else self.step + 1
+        rows = [self.waiting[key] for key in sorted(self.waiting)]
+        with document.precision():
+            arrivals = self._arrivals(rows)
+            self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
+            self.params = np.asarray(params)
+        entered = [self._count(row) for row in rows]
+        self.waiting = {}
+        self.version += 1
+        self._store_base()
+        return entered
+
+    def _count(self, row: Accepted) -> tuple[str, int, int]:
+        upload, k = row.upload, row.upload.client
+        self.merged[k] = max(self.merged[k], upload.step)
+        self.losses[k] += upload.loss - (
+            self.reported[k] if upload.loss >= self.reported[k] else 0.0
+        )
+        self.reported[k] = upload.loss
+        self.bytes_up[k] += 0 if row.body is None else self.document.upload_bytes
+        self.staleness[k] = self.version - upload.version
+        return self.document.clients[k], upload.step, int(self.staleness[k])
+
+    def _store_base(self) -> None:
+        if self.document.algorithm.collect.based:
+            oldest = self.version - self.document.rules.staleness
+            self.bases = {v: each for v, each in self.bases.items() if v >= oldest}
+            self.bases[self.version] = self.params
+
+    def add_base(self, broadcast: Broadcast) -> None:
+        """Keeps a broadcast that was published before this hub was restarted."""
+        oldest = self.version - self.document.rules.staleness
+        if oldest <= broadcast.version < self.version:
+            self.bases[broadcast.version] = np.frombuffer(broadcast.params, self.document.dtype)
+
+    def broadcast(self) -> Broadcast:
+        """The message that carries the merged model."""
+        params = self.params.tobytes()
+        return Broadcast(self.document.digest, self.version, self.step, self.merged.copy(), params)
+
+    def _arrivals(self, rows: list[Accepted]) -> Arrivals:
+        """The bodies as arrays: a row for each client; twice as many rows if that is not enough, and so on."""
+        size, clients = self.document.message, len(self.document.clients)
+        count = clients
+        while count < len(rows):
+            count *= 2
+        bodies = np.zeros((count, size), self.document.dtype)
+        weights = np.zeros(count, self.document.dtype)
+        client, sent = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        based = self.document.algorithm.collect.based
+        base = np.zeros((count, self.params.size), self.document.dtype) if based else None
+        lone = len({row.upload.client for row in rows}) == len(rows)
+        for n, row in enumerate(rows):
+            index = row.upload.client if lone else n  # as in the simulator: client k in row k
+            client[index], sent[index] = row.upload.client, row.upload.step
+            if row.body is not None:
+                bodies[index], weights[index] = row.body, row.upload.weight
+            if base is not None:
+                base[index] = self.bases[row.upload.version]
+        return Arrivals(bodies, weights, client, sent, base)  # type: ignore[arg-type]
+
+    def _decoder(self) -> Callable[[Any], np.ndarray]:
+        codec, size = self.document.algorithm.codec, self.document.message
+        if codec.linear:
+            return lambda code: code  # a call of JAX would cost more than all checks
+        decode = jax.jit(lambda code: codec.decode(code, size))
+
+        def decoded(code: Any) -> np.ndarray:
+            with self.document.precision():
+                return np.asarray(decode(code))
+
+        return decoded
+
+    def _started(self) -> Any:
+        document = self.document
+        return document.algorithm.start(
+            run_context.first_params(document, self._key), document.setting
+        )[0]
+
+    def _merged(self, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
+        algorithm = self.document.algorithm
+        collected = algorithm.collect.gather(got, self.document.setting.clients)
+        return algorithm.merge(server, collected, self.document.gradient, t)
+
+    # --- snapshots ---------------------------------------------------------------------------------
+
+    def snapshot(self, sequence: int) -> bytes:
+        """The state as bytes. All uploads before `sequence` in the upload stream are merged."""
+        values = {
+            "digest": self.document.digest.hex(),
+            "version": self.version,
+            "step": self.step,
+            "sequence": sequence,
+            "refused": [dict(each) for each in self.refused],
+        }
+        leaves = map(np.asarray, jax.tree.leaves(self.server))
+        arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
+        per_client = {name: getattr(self, name) for name in PER_CLIENT}
+        return pack(values, arrays | per_client)
+
+    def restore(self, data: bytes) -> int:
+        """Restores a snapshot. Returns the sequence in the upload stream to read from."""
+        found: Bundle = unpack(data, "the hub's state")
+        if found.values["digest"] != self.document.digest.hex():
+            raise BrokenRun(
+                f"{self.document.rules.run}: the NATS server has a run of this name with another document: "
+                "choose another name"
+            )
+        leaves, tree = jax.tree.flatten(self.server)
+        stored = [found.arrays[f"server {n}"] for n in range(len(leaves))]
+        with self.document.precision():
+            self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
+            self.params = np.asarray(self._current(self.server))
+        for name in PER_CLIENT:
+            setattr(self, name, found.arrays[name].copy())
+        self._update_quarantine()
+        self.version, self.step = found.values["version"], found.values["step"]
+        self.refused = [Counter(each) for each in found.values["refused"]]
+        self.bases = {}
+        self._store_base()
+        return int(found.values["sequence"])

@@ -1,0 +1,172 @@
+"""Binary messages (uploads, broadcasts, the hub's heartbeat), and the reasons for which an upload is refused.
+
+An upload is a fixed header and the codec's packed bytes. A broadcast is a fixed header, the newest merged step of
+each client, and the model. Both are little-endian, and their header ends with a checksum. Nothing is unpickled.
+Readers check the checksum and the lengths before they return a message. A hub's heartbeat has no checksum: it
+changes no state.
+"""
+
+import enum
+import functools
+import struct
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from mainstem.errors import MainstemError
+
+VERSION = 2  # 2: fields of refusal notices were renamed, and run documents carry this number
+_UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
+_BROADCAST = struct.Struct("<4sB8sQQIII")
+_UP, _DOWN = b"msup", b"msdn"
+MAX_BROADCAST = 2**34  # bytes
+SMALL = 2**16  # bytes up to which a message may be cached, or published without an acknowledgement
+HEADROOM = 1024  # bytes of the server's largest message that are left for its own headers
+GOODBYE = b"left"  # the last heartbeat of a client that leaves
+_STEP = struct.Struct("<Q")
+UPLOAD_HEADER = _UPLOAD.size  # bytes
+
+
+class Reason(enum.StrEnum):
+    """Why an upload is refused."""
+
+    MALFORMED = "malformed"
+    CHECKSUM = "checksum"
+    OVERSIZED = "oversized"
+    RUN = "wrong run"
+    CLIENT = "wrong client"
+    CODEC = "wrong codec"
+    SHAPE = "wrong shape"
+    ROUND = "wrong round"
+    VERSION = "unknown model"
+    REPLAYED = "replayed"
+    STALE = "stale"
+    NOT_FINITE = "not finite"
+    QUARANTINED = "quarantined"
+
+
+class Refused(MainstemError):
+    """A message that is not accepted. It changes no state."""
+
+    def __init__(self, reason: Reason, detail: str = ""):
+        super().__init__(f"{reason}: {detail}" if detail else str(reason))
+        self.reason = reason
+
+
+class Upload(NamedTuple):
+    """A client's message at a sync. It has no body if the client was not sampled or has learnt nothing."""
+
+    run: bytes  # digest of the run document, 8 bytes
+    codec: bytes  # digest of codec, size and dtype, 4 bytes
+    client: int  # index in the roster
+    step: int  # the client's t: samples it has learnt from
+    version: int  # of the model that the client holds
+    loss: float  # sum of the client's losses so far
+    weight: float
+    body: bytes | None
+
+
+class Broadcast(NamedTuple):
+    """The hub's message to all clients: the merged model."""
+
+    run: bytes  # digest of the run document, 8 bytes
+    version: int  # number of merges so far
+    step: int  # t of the last merge
+    merged: np.ndarray  # newest merged step of each client
+    params: bytes
+
+
+def pack_upload(upload: Upload) -> bytes:
+    """Encodes an upload."""
+    head = _UPLOAD.pack(
+        _UP,
+        VERSION,
+        upload.run,
+        upload.codec,
+        upload.client,
+        upload.step,
+        upload.version,
+        upload.loss,
+        upload.weight,
+        upload.body is not None,
+        0,
+    )[:-4]
+    body = upload.body or b""
+    return head + struct.pack("<I", zlib.crc32(body, zlib.crc32(head))) + body
+
+
+def read_upload(data: bytes) -> Upload:
+    """Decodes an upload. Raises `Refused` if it is malformed, of another version or damaged."""
+    if len(data) < UPLOAD_HEADER:
+        raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {UPLOAD_HEADER}")
+    mark, version, run, codec, client, step, held, loss, weight, has_body, check = (
+        _UPLOAD.unpack_from(data)
+    )
+    if mark != _UP or version != VERSION or has_body not in (0, 1):
+        raise Refused(Reason.MALFORMED, "is not an upload of this version")
+    body = memoryview(data)[UPLOAD_HEADER:]
+    if check != zlib.crc32(body, zlib.crc32(memoryview(data)[: UPLOAD_HEADER - 4])):
+        raise Refused(Reason.CHECKSUM)
+    if not has_body and len(body):
+        raise Refused(Reason.MALFORMED, "a body where none is announced")
+    return Upload(run, codec, client, step, held, loss, weight, bytes(body) if has_body else None)
+
+
+def held_version(data: bytes) -> int:
+    """The model version that the sender of an encoded upload held."""
+    return int(_UPLOAD.unpack_from(data)[6])
+
+
+def pack_broadcast(broadcast: Broadcast) -> bytes:
+    """Encodes a broadcast. The merged steps are mostly equal, so they are stored as lags and compressed."""
+    lags = zlib.compress((broadcast.step - broadcast.merged).astype("<i8").tobytes(), 1)
+    fields = (_DOWN, VERSION, broadcast.run, broadcast.version, broadcast.step)
+    head = _BROADCAST.pack(*fields, broadcast.merged.size, len(lags), 0)[:-4]
+    check = zlib.crc32(broadcast.params, zlib.crc32(lags, zlib.crc32(head)))
+    return b"".join([head, struct.pack("<I", check), lags, broadcast.params])
+
+
+def read_broadcast(data: bytes) -> Broadcast:
+    """Decodes a broadcast, or raises `Refused`. Small ones are cached: many clients of a process read the same."""
+    return _read_cached(data) if len(data) <= SMALL else _read(data)
+
+
+def _read(data: bytes) -> Broadcast:
+    size = _BROADCAST.size
+    if len(data) < size:
+        raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {size}")
+    mark, wire, run, version, step, clients, length, check = _BROADCAST.unpack_from(data)
+    if mark != _DOWN or wire != VERSION:
+        raise Refused(Reason.MALFORMED, "is not a broadcast of this version")
+    rest = memoryview(data)[size:]
+    if check != zlib.crc32(rest, zlib.crc32(memoryview(data)[: size - 4])):
+        raise Refused(Reason.CHECKSUM)
+    try:
+        lags = np.frombuffer(zlib.decompressobj().decompress(rest[:length], 8 * clients), "<i8")
+    except zlib.error as error:
+        raise Refused(Reason.MALFORMED, str(error)) from None
+    if lags.size != clients:
+        raise Refused(Reason.MALFORMED, f"{lags.size} clients where {clients} are announced")
+    return Broadcast(run, version, step, step - lags, bytes(rest[length:]))
+
+
+_read_cached = functools.lru_cache(maxsize=16)(_read)
+
+
+def pack_heartbeat(step: int, missing: np.ndarray) -> bytes:
+    """Encodes a hub's heartbeat in lockstep: the step that is due, and the clients whose upload is missing."""
+    return _STEP.pack(step) + np.packbits(missing).tobytes()
+
+
+def missing_step(data: bytes, client: int) -> int:
+    """The step for which a heartbeat says that this client's upload is missing; 0 if it is not.
+
+    >>> heartbeat = pack_heartbeat(7, np.arange(10) == 9)
+    >>> [missing_step(heartbeat, client) for client in (0, 8, 9, 99)]
+    [0, 0, 7, 0]
+    """
+    place, bit = divmod(client, 8)
+    if len(data) <= _STEP.size + place or not data[_STEP.size + place] & (128 >> bit):
+        return 0
+    return int(_STEP.unpack_from(data)[0])

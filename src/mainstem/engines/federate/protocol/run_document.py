@@ -1,0 +1,249 @@
+"""The run document: problem, algorithm, roster and rules of a federated run, read and checked.
+
+It is an experiment file with a table [federate] in the place of [stream] and [simulate]. The hub publishes it for
+every client, and every message carries its digest.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mainstem import check, experiment, random
+from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
+from mainstem.engines import run_context
+from mainstem.engines.federate.protocol.messages import VERSION
+from mainstem.engines.federate.protocol.subjects import Subjects, token
+from mainstem.errors import BadSpec, MainstemError
+from mainstem.spec import name_of
+from mainstem.value import parts_of
+
+PACES = ("free", "lockstep")
+DTYPES = ("float32", "float64")
+DEADLINE = 1.0  # default in seconds, at the free pace
+_NO_CHANGE = contextlib.nullcontext()
+MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur, in a run without an end
+
+
+class Rules(NamedTuple):
+    """The table [federate]."""
+
+    clients: tuple[str, ...]
+    run: str = "main"
+    pace: str = "free"
+    seed: int = 0
+    dtype: str = "float32"
+    steps: int | None = None  # lockstep: the length of the run; None: without an end
+    deadline: float | None = (
+        None  # seconds from a round's first upload to its merge; None: no limit
+    )
+    gather: int | None = None  # free: uploads per merge; None: one of each client that is present
+    staleness: int = 100  # merges that an upload's model may be behind
+    pending: int = 8  # uploads of a client that may be in flight
+    strikes: int = 20  # refusals after which a client is quarantined
+    features: tuple[str, ...] | None = None  # their names, for samples that are dicts
+    labels: tuple[Any, ...] | None = None  # the names of the classes
+
+
+class RunDocument(NamedTuple):
+    """A run document, with the values that it describes."""
+
+    content: Mapping[str, Any]  # the experiment file, as JSON
+    rules: Rules
+    algorithm: Algorithm
+    source: Problem
+    problem: Flat
+    setting: Setting
+    digest: bytes  # of the content, 8 bytes
+    message: int = 0  # numbers in an upload
+    upload_bytes: int = 0  # bytes of an upload's body on the wire
+    codec: bytes = b""  # digest of codec, size and dtype, 4 bytes
+
+    @property
+    def gradient(self) -> Gradient:
+        """The gradient of the problem."""
+        return self.problem.gradient
+
+    @property
+    def subjects(self) -> Subjects:
+        """The NATS subjects and streams of the run."""
+        return Subjects(self.rules.run)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The roster: the names of all clients."""
+        return self.rules.clients
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The floating-point type of models and messages."""
+        return np.dtype(self.rules.dtype)
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether all clients finish step t before step t + 1 begins."""
+        return self.rules.pace == "lockstep"
+
+    def precision(self) -> Any:
+        """A context in which JAX computes in the run's dtype. It is empty where it can be: that is quicker."""
+        wanted = self.rules.dtype == "float64"
+        now: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        return _NO_CHANGE if now == wanted else jax.enable_x64(wanted)
+
+
+def read(path: str | Path, changes: Iterable[str] = ()) -> RunDocument:
+    """Reads the run document at `path`, with `key=value` changes applied first."""
+    return parse(experiment.parsed(path, changes), str(path))
+
+
+def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
+    """Checks the content of a run document and builds its values; `where` names it in errors."""
+    for name in ("problem", "algorithm", "federate"):
+        if name not in content:
+            raise BadSpec(f"{where}: the table [{name}] is missing")
+    experiment.known(where, "table", content, ("problem", "algorithm", "federate"))
+    listed = content["algorithm"]
+    if isinstance(listed, list):
+        if len(listed) != 1:
+            raise BadSpec(f"{where}: a federation runs one [[algorithm]], got {len(listed)}")
+        listed = listed[0]
+    problem, algorithm = experiment.pieces(content["problem"], listed, where)
+    rules = _rules(f"{where}: [federate]", content["federate"])
+    plain = {
+        "problem": content["problem"],
+        "algorithm": listed,
+        "federate": {key: value for key, value in rules._asdict().items() if value is not None},
+    }
+    plain = json.loads(json.dumps(plain))
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()[:8]
+    with jax.enable_x64(rules.dtype == "float64"):
+        vectors = Flat(problem)
+        _fits(where, rules, algorithm)
+        _named(where, rules, problem)
+        late = not (rules.pace == "lockstep" and rules.deadline is None)
+        setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
+        document = RunDocument(plain, rules, algorithm, problem, vectors, setting, digest)
+        size = int(run_context.body(document).size)
+    algorithm.codec.check(size)
+    word = np.dtype(rules.dtype).itemsize
+    described = f"{algorithm.codec} {size} {rules.dtype}"
+    return document._replace(
+        message=size,
+        upload_bytes=algorithm.codec.nbytes(size, 8 * word),
+        codec=hashlib.sha256(described.encode()).digest()[:4],
+    )
+
+
+def encode(document: RunDocument) -> bytes:
+    """Encodes a run document for clients, with the version of the protocol."""
+    return json.dumps({"protocol": VERSION, **document.content}).encode()
+
+
+def decode(data: bytes, run: str) -> RunDocument:
+    """Decodes a run document. Refuses one of another version of the protocol."""
+    content = json.loads(data)
+    version = content.pop("protocol", 1)
+    if version != VERSION:
+        raise MainstemError(
+            f"{run}: its hub uses version {version} of the protocol, this client version {VERSION}: "
+            "install the same version of mainstem on both"
+        )
+    return parse(content, run)
+
+
+def with_own_problem(document: RunDocument, problem: Problem) -> RunDocument:
+    """Replaces the problem for one client. Its local part may differ, its shared part must be the run's."""
+    if not document.algorithm.personal:
+        asked = "the run's: only of fedres_sgd and its kin a client has a model of its own"
+        raise BadSpec(f"join: problem must be {asked}")
+    with document.precision():
+        if not problem.personal:
+            raise BadSpec("join: problem must have a shared and an own part")
+        vectors = Flat(problem)
+        setting = document.setting._replace(gradient=vectors.gradient)
+        own = document._replace(source=problem, problem=vectors, setting=setting)
+        if (_shared(own), run_context.body(own).size) != (_shared(document), document.message):
+            raise BadSpec("join: problem must have the run's shared part")
+    return own
+
+
+def _shared(document: RunDocument) -> int:
+    """The number of parameters in the shared part."""
+    shapes = jax.eval_shape(lambda: run_context.first_params(document, random.root(0)))
+    return int(shapes.shared.size)
+
+
+def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
+    if any(isinstance(it, Step) and it.automatic for _, it in parts_of(algorithm)):
+        raise BadSpec(
+            f'{where}: step = "auto" needs data, which a hub does not have: give a number'
+        )
+    if not algorithm.sync.after(np.arange(1, (rules.steps or MAX_FIRST_SYNC) + 1)).any():
+        raise BadSpec(
+            f"{where}: {name_of(algorithm)} never syncs here: there is nothing to federate"
+        )
+    algorithm.participation.check(rules.steps or 1, len(rules.clients))
+    if rules.pace == "free" and not algorithm.participation.apart:
+        raise BadSpec(
+            f"{where}: {name_of(algorithm.participation)}(...) needs pace = lockstep: at their own "
+            "pace clients toss coins"
+        )
+
+
+def _named(where: str, rules: Rules, problem: Problem) -> None:
+    """Refuses names of features or labels that do not match the problem."""
+    shape = problem.shape
+    if rules.features is not None and shape is not None and shape != (len(rules.features),):
+        raise BadSpec(f"{where}: features names {len(rules.features)}, the problem has {shape}")
+    if rules.labels is not None and problem.classes not in (None, len(rules.labels)):
+        raise BadSpec(f"{where}: labels names {len(rules.labels)} of {problem.classes} classes")
+
+
+def _rules(where: str, table: Any) -> Rules:
+    if not isinstance(table, Mapping):
+        raise BadSpec(f"{where}: wants a table, got {table!r}")
+    experiment.known(where, "key", table, Rules._fields)
+    if "clients" not in table:
+        raise BadSpec(f"{where}: clients is missing: a list of names, or how many")
+    given = dict(table)
+    rules = Rules(**given | {"clients": _roster(given["clients"])})
+    token("federate", "run", rules.run)
+    check.one_of("federate", "pace", rules.pace, PACES)
+    check.one_of("federate", "dtype", rules.dtype, DTYPES)
+    check.integer("federate", "seed", rules.seed, least=0, most=2**63 - 1)
+    for name in ("staleness", "pending", "strikes"):
+        check.integer("federate", name, getattr(rules, name), least=1)
+    if rules.steps is not None:
+        check.integer("federate", "steps", rules.steps, least=1)
+    if rules.gather is not None:
+        check.integer("federate", "gather", rules.gather, least=1)
+        if rules.gather > len(rules.clients):
+            most = f"be at most the {len(rules.clients)} clients"
+            raise check.refuse("federate", "gather", most, rules.gather)
+    if rules.pace == "free" and rules.deadline is None and rules.gather is None:
+        rules = rules._replace(deadline=DEADLINE)  # else an absent client would stop all others
+    if rules.deadline is not None:
+        check.positive("federate", "deadline", rules.deadline)
+    return rules._replace(features=_as_tuple(rules.features), labels=_as_tuple(rules.labels))
+
+
+def _as_tuple(given: Any) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)
+
+
+def _roster(given: Any) -> tuple[str, ...]:
+    """The names of the clients. A number n stands for the names "0" to "n - 1"."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return tuple(map(str, range(check.integer("federate", "clients", given, least=1))))
+    wanted = "be a number of clients or a list of their names"
+    if not isinstance(given, list | tuple) or not given:
+        raise check.refuse("federate", "clients", wanted, given)
+    names = tuple(token("federate", "clients", name) for name in given)
+    if len(set(names)) != len(names):
+        raise check.refuse("federate", "clients", "name each client once", given)
+    return names

@@ -1,0 +1,1 @@
+"""TLS, credentials and permissions of a federation's NATS server."""

@@ -1,0 +1,1 @@
+"""Connections, streams and stored state on a NATS server."""

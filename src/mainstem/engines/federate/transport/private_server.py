@@ -1,0 +1,101 @@
+"""A private NATS server: a child process on loopback that ends with this process."""
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sysconfig
+import time
+from pathlib import Path
+
+from mainstem.errors import MainstemError
+
+START_TIMEOUT = 10.0  # seconds
+CONFIGURATION = """\
+listen: "127.0.0.1:{port}"
+max_payload: 8MB
+jetstream {{
+  store_dir: {store}
+  sync_interval: {sync}
+}}
+"""
+
+# Ends the server when the pipe to the parent process breaks, however that process ends.
+SUPERVISOR = '"$0" -c "$1" & read -r _; kill $!; wait $!'
+
+
+def executable() -> str:
+    """The nats-server on the PATH, or the one that pip installed beside this Python."""
+    found = shutil.which("nats-server") or shutil.which(
+        "nats-server", path=sysconfig.get_path("scripts")
+    )
+    if found is None:
+        raise MainstemError(
+            "a private NATS server needs nats-server: pip install 'mainstem[federation]', or give --url"
+        )
+    return found
+
+
+class PrivateServer:
+    """A server on loopback with its data in `folder`.
+
+    A restarted server has the same port, so that clients reconnect. With ``sync="always"`` JetStream writes every
+    message to disk before it acknowledges it.
+    """
+
+    def __init__(self, folder: Path, sync: str = "always"):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = self._port()
+        text = CONFIGURATION.format(
+            port=self.port, store=json.dumps(str(folder.resolve())), sync=sync
+        )
+        (folder / "server.conf").write_text(text)
+        self._log = (folder / "server.log").open("ab")
+        self.process = subprocess.Popen(
+            ["sh", "-c", SUPERVISOR, executable(), str(folder / "server.conf")],
+            stdout=self._log,
+            stderr=self._log,
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C goes to the hub alone, which stops the server
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        return f"nats://127.0.0.1:{self.port}"
+
+    def _port(self) -> int:
+        file = self.folder / "port"
+        if file.exists():
+            return int(file.read_text())
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        file.write_text(str(port))
+        return port
+
+    def _wait(self) -> None:
+        end = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                break
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.02)
+        log = self.folder / "server.log"
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise MainstemError(f"the private NATS server did not start, see {log}: {' '.join(last)}")
+
+    def stop(self) -> None:
+        """Stops the server, and waits until it has ended."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self._log.close()

@@ -1,0 +1,75 @@
+"""Creates the JetStream streams of a run, and reads its stored broadcasts."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import nats.js.errors
+from nats.js import JetStreamContext
+from nats.js.api import DiscardPolicy, StreamConfig
+
+from mainstem.engines.federate.protocol.chunking import Reassembler
+from mainstem.engines.federate.protocol.messages import (
+    MAX_BROADCAST,
+    Broadcast,
+    Refused,
+    read_broadcast,
+)
+from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.errors import BrokenRun
+
+RETAINED = 64  # messages of one client that the server keeps, at least
+TIMEOUT = 3.0  # seconds to wait for a stored broadcast
+
+
+async def create_streams(
+    js: JetStreamContext, document: RunDocument, chunks: int, replicas: int
+) -> None:
+    """Creates the streams of a run if they do not exist; an upload has `chunks` messages."""
+    subjects, rules = document.subjects, document.rules
+    for config in (
+        StreamConfig(
+            name=subjects.upload_stream,
+            subjects=[subjects.upload("*")],
+            max_msgs_per_subject=max(RETAINED, 4 * rules.pending * chunks),
+            discard=DiscardPolicy.OLD,
+            num_replicas=replicas,
+        ),
+        StreamConfig(
+            name=subjects.broadcast_stream,
+            subjects=[
+                subjects.broadcast("*"),
+                subjects.candidate("*"),
+                subjects.document,
+                subjects.status,
+            ],
+            max_msgs_per_subject=rules.staleness if document.algorithm.collect.based else 1,
+            allow_direct=True,
+            num_replicas=replicas,
+        ),
+    ):
+        try:
+            await js.add_stream(config)
+        except nats.js.errors.BadRequestError as error:
+            raise BrokenRun(f"{subjects.run}: cannot be set up: {error.description}") from None
+
+
+async def stored_broadcasts(
+    js: JetStreamContext, document: RunDocument
+) -> AsyncIterator[Broadcast]:
+    """The broadcasts that the server still has, oldest first."""
+    subjects, reassembler, remaining = document.subjects, Reassembler(MAX_BROADCAST), 1
+    subscription = await js.subscribe(
+        subjects.broadcast("*"), stream=subjects.broadcast_stream, ordered_consumer=True
+    )
+    try:
+        while remaining:
+            message = await subscription.next_msg(TIMEOUT)
+            remaining = message.metadata.num_pending
+            with contextlib.suppress(Refused):
+                data = reassembler.add(message.data)
+                if data is not None:
+                    yield read_broadcast(data)
+    except TimeoutError:
+        return  # the hub was killed before its first broadcast
+    finally:
+        await subscription.unsubscribe()

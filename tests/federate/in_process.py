@@ -1,0 +1,48 @@
+"""A hub and its clients in one event loop, on a real server: quick enough for many tests."""
+
+import asyncio
+import contextlib
+import itertools
+
+import mainstem as ms
+from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.protocol.run_document import parse
+from mainstem.engines.federate.transport import connection as connections
+
+RUNS = itertools.count()
+SOFTMAX = {"name": "softmax", "features": 64, "classes": 10}
+
+
+def run_content(algorithm, problem=SOFTMAX, *, clients=2, **rules):
+    """A run document with a unique name."""
+    federate = {"run": f"run-{next(RUNS)}", "clients": clients, **rules}
+    return {"problem": problem, "algorithm": algorithm, "federate": federate}
+
+
+@contextlib.asynccontextmanager
+async def serving(url, content, folder=None):
+    """A hub at work; its document is `hub.document`."""
+    connection = await connections.connect(url)
+    hub = Hub(parse(content), connection, folder=folder)
+    await hub.open()
+    work = asyncio.create_task(hub.serve())
+    try:
+        yield hub, work
+    finally:
+        hub.stop()
+        try:
+            await work
+        finally:
+            await connection.close()
+
+
+async def joined(url, hub, client, **options):
+    return await ms.join_async(url, run=hub.document.rules.run, client=client, **options)
+
+
+async def until(ready, patience=20.0):
+    """Waits until `ready()`."""
+    end = asyncio.get_running_loop().time() + patience
+    while not ready():
+        assert asyncio.get_running_loop().time() < end, "it did not happen in time"
+        await asyncio.sleep(0.01)
