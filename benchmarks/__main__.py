@@ -1,8 +1,8 @@
-"""`make bench`: how fast the simulator is, as ratios of medians against peers in the same run.
+"""Simulator benchmark (`make bench`): speed as ratios of medians against peers in the same run.
 
 The machine is shared and noisy, so each round measures every side once, turn by turn, and the
-medians of five rounds are compared. Compile time is measured apart. A peer is given in the form one
-writes down and, where a better one is known, in a tuned form too.
+medians of five rounds are compared. Compile time is measured separately. A peer is given in its
+straightforward form and, where a faster one is known, also in a tuned form.
 """
 
 import sys
@@ -31,7 +31,7 @@ def medians(sides: Sides) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def compare(title: str, sides: Sides, steps: int, goals: dict[str, str]) -> None:
-    """Print the first side's time, and how many times longer each other one takes."""
+    """Prints the first side's time, and how many times longer each other one takes."""
     first, found = medians(sides)
     ours, *others = sides
     print(f"\n{title}")
@@ -119,7 +119,7 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    """Run the benchmarks named on the command line, or all."""
+    """Runs the benchmarks named on the command line, or all."""
     for name in sys.argv[1:] or BENCHMARKS:
         BENCHMARKS[name]()
 

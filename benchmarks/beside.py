@@ -1,8 +1,8 @@
-"""How fast this tree is beside another commit: `python -m benchmarks.beside COMMIT`.
+"""Speed of this tree relative to another commit: `python -m benchmarks.beside COMMIT`.
 
-Both sides live as processes and take turns, call by call, so that a busy machine slows both. For each
-workload: the median over the rounds of (this tree's time / the other's in the same round), and the middle
-half of those. The workloads are this tree's; the package is each side's own.
+Both sides are processes that take turns, call by call, so that a busy machine slows both. For each workload:
+the median over the rounds of (this tree's time / the other's in the same round), and the middle half of these
+ratios. The workloads are this tree's; each side uses its own package.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ HERE = Path(__file__).parents[1]
 
 
 def workloads() -> dict[str, Callable[[], Callable[[], object]]]:
-    """What is timed, by its name: each gives what is to be called."""
+    """The workloads by name: each returns the function to time."""
     from benchmarks import workloads as w
 
     return {
@@ -36,7 +36,8 @@ def workloads() -> dict[str, Callable[[], Callable[[], object]]]:
 
 
 def serve() -> None:
-    """In a side's process: a workload's name makes it ready, an empty line calls it; seconds come back."""
+    """Runs in a side's process: a line with a name prepares that workload, every line calls it and prints the
+    seconds."""
     found, action = workloads(), None
     for line in sys.stdin:
         name = line.strip()
@@ -48,7 +49,7 @@ def serve() -> None:
 
 
 class Side:
-    """A process that calls workloads when it is told to."""
+    """A process that calls workloads on request."""
 
     def __init__(self, source: Path) -> None:
         self.process = subprocess.Popen(
@@ -61,7 +62,7 @@ class Side:
         )
 
     def seconds(self, name: str = "") -> float:
-        """Of one call; a name asks for another workload."""
+        """The seconds of one call; a name selects another workload."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(name, file=self.process.stdin, flush=True)
@@ -77,7 +78,7 @@ class Side:
 
 @contextlib.contextmanager
 def checked_out(commit: str) -> Iterator[Path]:
-    """A commit's tree, for a while."""
+    """The tree of a commit, in a temporary worktree."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         git = ["git", "-C", str(HERE), "worktree"]
@@ -89,7 +90,7 @@ def checked_out(commit: str) -> Iterator[Path]:
 
 
 def main(commit: str, *names: str) -> None:
-    """Print the table."""
+    """Prints the table."""
     print(
         f"{'time of this tree / time of ' + commit[:10]:34}{'median':>8}   middle half   (first call)"
     )

@@ -1,8 +1,8 @@
 """Fifty rollouts of FedRes.SGD with AdaGrad on pendigits: 50 clients, T = 500 (Agarwal et al. 2020, 6.2).
 
-All sides do the same per client-step: predict, record loss and accuracy, update. NumPy's loop runs
-rollout after rollout in float64, its tuned form all at once in float32; Vowpal Wabbit takes one client's
-stream at a time, with all features and no server, and is timed for learning alone, its examples parsed
+All sides do the same per client-step: predict, record loss and accuracy, update. The NumPy loop runs
+one rollout after the other in float64, its tuned form all at once in float32. Vowpal Wabbit learns one
+client's stream at a time, with all features and no server; only its learning is timed, with examples parsed
 beforehand. Tables and parsed examples are ready before the clock starts, for every side.
 """
 
@@ -22,7 +22,7 @@ GOAL = "NumPy loop, rollout after rollout"
 
 
 def main() -> None:
-    """Time per client-step of each side, measured in turn, and the ratios of the medians."""
+    """Prints the time per client-step of each side, measured in turn, and the ratios of the medians."""
     try:
         work = workloads.fedres(CLIENTS, STEPS, SCALE)
     except DataUnavailable as error:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def timed(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
-    """Seconds per client-step, the median of some rounds after a first call."""
+    """Seconds per client-step, the median of `ROUNDS` rounds after a first call."""
     for _, action in sides.values():
         action()
     rounds: list[dict[str, float]] = []
@@ -72,7 +72,7 @@ def timed(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float
 
 
 def tables(stream: Stream) -> tuple[np.ndarray, ...]:
-    """(global features and a 1, local features and a 1, labels -1 and 1), [rollouts, clients, n, ...]."""
+    """(shared features and a 1, own features and a 1, labels -1 and 1), [rollouts, clients, n, ...]."""
     drawn = [stream.drawn(seed).cycle for seed in range(ROLLOUTS)]
     parts_ = []
     for name in ("shared", "own"):

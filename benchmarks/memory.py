@@ -1,6 +1,6 @@
-"""Memory: flat in the horizon, and a million clients. `python -m benchmarks.memory`
+"""Memory benchmark: constant in the number of steps, and a million clients. `python -m benchmarks.memory`
 
-Each case runs in a process of its own, and prints its peak resident size.
+Each case runs in its own process and prints its peak resident size.
 """
 
 import subprocess
@@ -42,7 +42,7 @@ def peak(code: str) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Prints the table."""
     short, long = (peak(HORIZON.format(steps=steps)) for steps in (10_000, 1_000_000))
     print(f"FedOMD, 20 clients, trace written: {short:7.0f} MiB at T = 10,000")
     print(f"{'':33}  {long:7.0f} MiB at T = 1,000,000, {long / short:.2f} times (at most 1.10)")

@@ -1,4 +1,4 @@
-"""The simulations that the benchmarks time, each ready to be called: data are drawn before the clock starts."""
+"""Workloads: the simulations that the benchmarks time; data are drawn before the clock starts."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ class Workload(NamedTuple):
     algorithms: dict[str, Algorithm]
     steps: int
     data: tuple[Any, ...] = ()  # the same samples, for peers
-    plan: Any = None  # of OFedIQ
+    plan: Any = None  # OFedIQ's parameters
 
     def run(self, name: str, **arguments: Any) -> Callable[[], object]:
-        """Simulate the algorithm of that name when called."""
+        """A function that simulates the algorithm of that name."""
         return lambda: ms.simulate(
             self.algorithms[name], self.problem, self.stream, **{"steps": self.steps} | arguments
         )
@@ -63,8 +63,8 @@ def fedres(clients: int = 50, steps: int = 500, scale: float = 0.1) -> Workload:
 
 
 def _gradients(problem: Problem, stream: Stream, arrays: tuple[Any, Any], steps: int) -> Workload:
-    """FedOGD, and OFedIQ planned for 1 %."""
-    plan = ms.plan(0.01, problem.size)
+    """FedOGD, and OFedIQ planned for 1 % of the uplink."""
+    plan = ms.plan(0.01, problem.parameters)
     ofediq = ms.ofediq(0.01, rate=plan.rate, levels=plan.levels, blocks=plan.blocks)
     data = *arrays, stream.chunk(0, 1, steps).astype(np.int64), 0.01
     algorithms = {"fedogd": ms.fedogd(0.01), "ofediq": ofediq}

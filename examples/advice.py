@@ -1,11 +1,11 @@
-"""How good is advice? Ask for it at 1 % of the uplink, then try ten steps by hand.
+"""Test of `ms.advise`: ask for advice at 1 % of the uplink, then try ten step sizes by hand.
 
     python -m examples.advice [digits | room_occupancy | air_quality]...
 
-1,000 clients, 500 steps, three seeds. The table has the algorithms as `ms.advise` ranks them, with the
-regret that was predicted and the one that came; below it the advised algorithm with `step="auto"`
-beside the best of a grid of ten steps. Digits come with scikit-learn; the others want
-`mainstem data get` first (or $MAINSTEM_DATA).
+1,000 clients, 500 steps, three seeds. The table lists the algorithms as `ms.advise` ranks them, with the
+predicted and the measured regret. Below it, the advised algorithm with `step="auto"` is compared with the
+best of a grid of ten step sizes. Digits are part of scikit-learn; the others need `mainstem data get` first
+(or $MAINSTEM_DATA).
 """
 
 import sys
@@ -42,14 +42,14 @@ def score(algorithm: Algorithm, problem: Problem, stream: Stream) -> float:
 
 
 def again(algorithm: Algorithm, step: float | str) -> Algorithm:
-    """The same algorithm with another step."""
+    """The same algorithm with another step size."""
     return algorithm.replace(step=step)
 
 
 def ranked(name: str) -> Algorithm:
-    """Print what was predicted beside what came; the advised algorithm."""
+    """Prints the predicted and the measured regret; returns the advised algorithm."""
     problem, stream = world(name)
-    advice = ms.advise(problem, stream, budget=BUDGET, horizon=STEPS)
+    advice = ms.advise(problem, stream, budget=BUDGET, steps=STEPS)
     print(f"{name}\n{'':28}{'predicted':>10}{'measured':>10}   (regret, mean over clients)")
     for row in advice.rows:
         shared = row.algorithm.traits.decides_with_broadcast
@@ -61,7 +61,7 @@ def ranked(name: str) -> Algorithm:
 
 
 def main(names: list[str]) -> bool:
-    """All tables; whether the automatic step is good enough everywhere."""
+    """Prints all tables; returns whether the automatic step size is good enough everywhere."""
     fine = True
     for name in names:
         best, (problem, stream) = ranked(name), world(name)

@@ -1,9 +1,9 @@
-"""One small figure for each algorithm, from a run of seconds: what the algorithm is about.
+"""Gallery: one small figure for each algorithm that shows its main property, from a run of seconds.
 
     python -m examples.gallery [folder]
 
-These are the figures on the pages in docs/algorithms. Nothing is downloaded. The papers' own experiments
-are `mainstem reproduce`.
+These are the figures on the pages in docs/algorithms. Nothing is downloaded. `mainstem reproduce` runs the
+papers' own experiments.
 """
 
 import functools
@@ -23,13 +23,13 @@ from mainstem.report import figures
 
 FOLDER = Path("docs/images")
 DPI, COLOURS = 100, 64  # small files
-CLIENTS = 100  # that share the digits
-FEW = 20  # in the generated worlds
+CLIENTS = 100  # among which the digits are divided
+FEW = 20  # clients of the generated streams
 SHARED, OWN = 20, 2  # features of `personal`
 SO_FAR = "average loss so far"
 
 FEDOGD, TENTH, FIFTIETH = (ms.ofedavg(step=0.5, rate=rate) for rate in (1.0, 0.1, 0.02))
-BOTH = ms.fedres_sgd(step=0.005, own_step=0.05)  # the server adds up what all clients say
+BOTH = ms.fedres_sgd(step=0.005, own_step=0.05)  # the server adds up the uploads of all clients
 ALONE, SERVER = ms.independent(step=0.02), ms.central(step=0.005)
 
 Figure = Any
@@ -37,7 +37,7 @@ Figure = Any
 
 @functools.cache
 def digits(algorithm: Algorithm) -> ms.Run:
-    """Handwritten digits, five seeds."""
+    """A run on handwritten digits, five seeds."""
     problem = ms.problems.softmax(features=64, classes=10)
     stream = ms.streams.digits(CLIENTS)
     return ms.simulate(algorithm, problem, stream, steps=300, seeds=5, measure=())
@@ -51,7 +51,7 @@ def personal(
     run = ms.simulate(
         algorithm,
         ms.problems.personal(SHARED, OWN),
-        ms.streams.residuals(clients, SHARED, OWN, apart=apart),
+        ms.streams.residuals(clients, SHARED, OWN, own_norm=apart),
         steps=300,
         seeds=5,
         network=ms.network(up=delay, down=delay),
@@ -71,7 +71,7 @@ def every(period: int) -> str:
 
 
 def fedogd() -> Figure:
-    """The reference, and what a tenth of its messages does."""
+    """FedOGD as the reference, and the effect of a tenth of its messages."""
     runs = {"FedOGD": FEDOGD, "OFedAvg, a tenth of the clients heard": TENTH}
     return figures.curves({name: digits(each).loss for name, each in runs.items()}, "loss")
 
@@ -87,8 +87,8 @@ def ofedavg() -> Figure:
 
 
 def ofediq() -> Figure:
-    """Accuracy against what was sent."""
-    plan = ms.plan(budget=0.02, parameters=ms.problems.softmax(features=64, classes=10).size)
+    """Accuracy against the number of bits sent."""
+    plan = ms.plan(budget=0.02, parameters=ms.problems.softmax(features=64, classes=10).parameters)
     planned = ms.ofediq(step=0.5, rate=plan.rate, levels=plan.levels, blocks=plan.blocks)
     runs = {
         "FedOGD": FEDOGD,
@@ -103,7 +103,7 @@ def ofediq() -> Figure:
 
 
 def _against(grid: np.ndarray, run: ms.Run) -> np.ndarray:
-    """The accuracy when so many bits had been sent; NaN before the first and after the last."""
+    """The accuracy when this many bits had been sent; NaN before the first and after the last."""
     return np.array(
         [
             np.where(
@@ -115,7 +115,7 @@ def _against(grid: np.ndarray, run: ms.Run) -> np.ndarray:
 
 
 def fedomd() -> Figure:
-    """Collective regret grows with the gap between syncs."""
+    """Collective regret grows with the period."""
     size = {"steps": 1000, "seeds": 20}
     curves = {
         every(tau): mitra.regrets(ms.simulate(mitra.algorithm(tau), *mitra.world(), **size))
@@ -125,7 +125,7 @@ def fedomd() -> Figure:
 
 
 def fedsea() -> Figure:
-    """How far apart the clients' models drift between two means."""
+    """The distance between the clients' models in a period."""
     problem, stream = ms.problems.quadratic(5), ms.streams.sea_quadratic(FEW, spatial=1.0)
     size = {"steps": 100, "seeds": 20, "measure": ["consensus"]}
     curves = {
@@ -146,7 +146,7 @@ def dynamic_fedavg() -> Figure:
 
 
 def fedres_sgd() -> Figure:
-    """Shared and own models together, over slow links too, and each alone."""
+    """Shared and own models together, also with delays, and each alone."""
     slow = ms.fedres_sgd(step=0.0015, own_step=0.03)
     curves = {
         "FedRes.SGD": personal(BOTH),
@@ -158,7 +158,7 @@ def fedres_sgd() -> Figure:
 
 
 def fedres_erm() -> Figure:
-    """No step to choose; a delay costs about its length."""
+    """No step size to choose; a delay costs about its length."""
     erm = ms.fedres_erm(radius=2.0)
     curves = {
         "FedRes.ERM": personal(erm),
@@ -169,7 +169,7 @@ def fedres_erm() -> Figure:
 
 
 def fictitious_play() -> Figure:
-    """Appendix C: the two sides lock each other. Medians, since a few rollouts begin very badly."""
+    """Appendix C: the two parts block each other. Medians, since a few rollouts start very badly."""
     size = {"steps": 2000, "seeds": 10, "dtype": "float64"}
     curves = {}
     for name, rule in appendix_c.rules().items():
@@ -179,7 +179,7 @@ def fictitious_play() -> Figure:
 
 
 def independent() -> Figure:
-    """More clients are no help to those who do not talk."""
+    """More clients do not help clients that do not communicate."""
     curves = {
         "Independent, 20 clients or any number": personal(ALONE),
         "FedRes.SGD, 5 clients": personal(ms.fedres_sgd(step=0.02, own_step=0.05), clients=5),
@@ -190,7 +190,7 @@ def independent() -> Figure:
 
 
 def central() -> Figure:
-    """What clients have of their own, the server cannot learn."""
+    """The server cannot learn the own parts of the clients."""
     curves = {
         f"Central, own part of length {apart:g}": personal(SERVER, apart=apart)
         for apart in (0.0, 0.3)
@@ -219,7 +219,7 @@ GALLERY: dict[str, Callable[[], Figure]] = {
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Draw them all."""
+    """Draws all figures."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in GALLERY.items():
         place = folder / f"{name}.png"

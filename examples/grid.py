@@ -1,11 +1,11 @@
-"""Eight grid zones learn the next hour's load together: a hub, eight client processes, one private broker.
+"""Federation of eight grid zones that predict the next hour's load: a hub, eight clients, a private NATS server.
 
     python -m examples.grid [folder]
 
-Each zone has its own hours as a CSV file and never shows them to anybody: `mainstem hub` and eight times
-`mainstem join` are all that runs. In the end the loss of learning together stands beside that of each zone
-alone and that of one model that sees all data, with the bytes that each zone sent. The data is `pjm_hourly` if
-it is there, else a stand-in with the same columns.
+Each zone has its own hours in a CSV file and does not share them. The processes are one `mainstem hub` and
+eight `mainstem join`. At the end, a table compares the loss of learning together with that of each zone alone
+and that of one model trained on all data, and gives the bytes that each zone sent. The data is `pjm_hourly` if
+it is available, else a stand-in with the same columns.
 """
 
 import csv
@@ -24,7 +24,7 @@ from mainstem.errors import MainstemError
 
 FOLDER = Path("runs/grid")
 HOURS = 4000
-STEP, PERIOD = 0.02, 24  # a mean of the models once a day
+STEP, PERIOD = 0.02, 24  # the models are averaged once a day
 COLUMNS = (*(f"lag_{lag}" for lag in pjm.LAGS), *pjm.CALENDAR)
 
 
@@ -43,7 +43,7 @@ def zones() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def stand_in() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Days and weeks, each zone with its own shape and noise."""
+    """Generated loads with daily and weekly cycles, each zone with its own shape and noise."""
     found = {}
     for k, zone in enumerate(pjm.ZONES):
         draw = np.random.default_rng(k)
@@ -63,7 +63,7 @@ def stand_in() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def written(folder: Path, each: dict[str, tuple[np.ndarray, np.ndarray]]) -> Path:
-    """A file for each zone, and the run's own."""
+    """Writes a file for each zone and the run file; returns the latter."""
     for zone, (features, load) in each.items():
         with (folder / f"{zone}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
@@ -77,7 +77,7 @@ def written(folder: Path, each: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pat
             "run": "grid",
             "clients": list(each),
             "features": list(COLUMNS),
-            "pace": "lockstep",  # an hour is the same hour everywhere
+            "pace": "lockstep",  # an hour is the same hour in every zone
             "steps": HOURS,
         },
     }
@@ -86,13 +86,13 @@ def written(folder: Path, each: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pat
 
 
 def mainstem(*words: object) -> "subprocess.Popen[str]":
-    """A process of the command line."""
+    """Starts a process of the command line."""
     command = [sys.executable, "-m", "mainstem.cli", *map(str, words)]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE)
 
 
 def federated(folder: Path, run: Path) -> dict[str, dict[str, float]]:
-    """What each zone says in the end."""
+    """The final output of each zone's client."""
     hub = mainstem("hub", run, "--folder", folder / "hub", "--json")
     clients = {}
     try:
@@ -116,7 +116,7 @@ def federated(folder: Path, run: Path) -> dict[str, dict[str, float]]:
 
 
 def _watch(hub: "subprocess.Popen[str]", clients: dict[str, "subprocess.Popen[str]"]) -> None:
-    """A line a second, until all zones are through."""
+    """Prints the status every second, until all zones are done."""
     assert hub.stdout is not None
     while any(client.poll() is None for client in clients.values()):
         line = hub.stdout.readline()
@@ -125,12 +125,12 @@ def _watch(hub: "subprocess.Popen[str]", clients: dict[str, "subprocess.Popen[st
         status = json.loads(line)
         done = [zone["merged"] for zone in status["clients"].values()]
         present = sum(zone["state"] == "present" for zone in status["clients"].values())
-        told = f"  merge {status['version']}: {present} zones present, hour {min(done)} of {HOURS}"
-        print(told, end="\r" if sys.stdout.isatty() else "\n", flush=True)
+        line = f"  merge {status['version']}: {present} zones present, hour {min(done)} of {HOURS}"
+        print(line, end="\r" if sys.stdout.isatty() else "\n", flush=True)
 
 
 def followed(features: np.ndarray, loads: np.ndarray) -> np.ndarray:
-    """The mean loss of each zone when one linear model follows all of these [hours, zones, ...] at once."""
+    """The mean loss of each zone when one linear model learns all of these [hours, zones, ...] at once."""
     shown = np.concatenate([features, np.ones((*features.shape[:2], 1))], axis=2)
     model, losses = np.zeros(shown.shape[2]), np.zeros(loads.shape[1])
     for x, y in zip(shown, loads, strict=True):
@@ -141,9 +141,9 @@ def followed(features: np.ndarray, loads: np.ndarray) -> np.ndarray:
 
 
 def main(folder: Path = FOLDER) -> None:
-    """All of it, and a table."""
+    """Runs the federation, and prints the table."""
     if (folder / "grid.toml").exists():
-        shutil.rmtree(folder)  # of an earlier demonstration
+        shutil.rmtree(folder)  # of an earlier call
     folder.mkdir(parents=True, exist_ok=True)
     each = zones()
     found = federated(folder, written(folder, each))
@@ -151,9 +151,9 @@ def main(folder: Path = FOLDER) -> None:
     loads = np.stack([load for _, load in each.values()], axis=1)
     pooled = followed(features, loads)
     rows = []
-    for k, (zone, said) in enumerate(found.items()):
+    for k, (zone, result) in enumerate(found.items()):
         alone = followed(features[:, k : k + 1], loads[:, k : k + 1])
-        rows.append((zone, said["mean_loss"], alone[0], pooled[k], said["bytes_sent"]))
+        rows.append((zone, result["mean_loss"], alone[0], pooled[k], result["bytes_sent"]))
     print(f"{'mean loss':>12}{'together':>12}{'alone':>12}{'pooled':>12}{'bytes sent':>14}")
     for zone, together, alone_, all_data, sent in rows:
         print(f"{zone:>12}{together:12.6f}{alone_:12.6f}{all_data:12.6f}{sent:14,.0f}")

@@ -1,6 +1,7 @@
-"""The filled cache next door, and what no test may leave behind."""
+"""Fixtures for all tests: the filled cache beside the repository, and checks that a test restores global state."""
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,26 @@ def _flags_of_the_gate() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_for_good() -> None:
-    """What was compiled before is there to stay: a collection of garbage need not look at it again."""
+    """Excludes everything compiled so far from garbage collection, which would only scan it again."""
     gc.freeze()
+
+
+TESTS = itertools.count()
+MAX_MAPS = 30_000  # Linux allows a process 65,530 memory maps; each compiled program has several
+
+
+def free_programs() -> None:
+    """Frees the compiled programs of this process if it has so many that the next may crash in XLA."""
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > MAX_MAPS:
+        jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def _few_programs() -> Iterator[None]:
+    yield
+    if next(TESTS) % 20 == 0:
+        free_programs()
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +50,7 @@ def precision() -> Iterator[None]:
 
 @pytest.fixture
 def shared() -> Path:
-    """The filled cache that lies beside the repository, where there is one."""
+    """The filled cache beside the repository, if there is one."""
     folder = Path(__file__).resolve().parents[1].parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("there is no filled cache ../shared/data beside the repository")

@@ -19,7 +19,7 @@ MODULES = {
 
 
 def nothing(*anything):
-    """Stands for a function where one is wanted."""
+    """A function, where one is required."""
 
 
 X, Y = np.ones((4, 2)), np.arange(4)
@@ -74,15 +74,15 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
         for factory in ("fedres_erm", "fictitious_play")
         for arguments, message in (
             ({"radius": 0}, "radius must be above 0, got 0"),
-            ({"radius": 1, "keep": 0}, "keep must be an integer of at least 1, got 0"),
-            ({"keep": 5}, "radius must be given where samples are kept, got None"),
+            ({"radius": 1, "capacity": 0}, "capacity must be an integer of at least 1, got 0"),
+            ({"capacity": 5}, "radius must be given where samples are stored, got None"),
         )
     ],
     ("algorithms", "dynamic_fedavg", {"step": 0}, "dynamic_fedavg: step must be above 0, got 0"),
     ("algorithms", "dynamic_fedavg", {"step": 1, "epochs": 0}, "dynamic_fedavg: epochs must be"),
     ("algorithms", "dynamic_fedavg", {"step": 1, "batch": 0}, "dynamic_fedavg: batch must be"),
     ("algorithms", "dynamic_fedavg", {"step": 1, "participation": 3}, "dynamic_fedavg: particip"),
-    *[  # what is left out has a part that stands there, None has not
+    *[  # an argument that is left out has a default part, None has not
         ("algorithms", factory, {"step": 0.1, name: None}, f"{factory}: {name} must be")
         for factory, names in {
             "SendGradients": ("sync", "participation", "codec", "collect"),
@@ -116,7 +116,12 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "FollowResiduals", {"step": 1, "own_step": 0}, "FollowResiduals: own_step must"),
     ("algorithms", "FollowResiduals", {"step": 1, "message": "x"}, "FollowResiduals: message must"),
     ("algorithms", "Resolve", {"radius": 0}, "Resolve: radius must be above 0, got 0"),
-    ("algorithms", "Resolve", {"keep": 5}, "Resolve: radius must be given where samples are kept"),
+    (
+        "algorithms",
+        "Resolve",
+        {"capacity": 5},
+        "Resolve: radius must be given where samples are stored",
+    ),
     *[
         ("algorithms", factory, {"step": 0.1, name: given}, f"{factory}: {name} must be {wanted}")
         for factory in ("FollowResiduals", "fedres_sgd", "central")

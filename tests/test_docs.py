@@ -1,6 +1,7 @@
-"""The documentation cannot fall behind: what is exported is described, and what is shown runs."""
+"""The documentation is complete: what is exported is described, and what is shown runs."""
 
 import importlib
+import inspect
 import re
 import sys
 import tomllib
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import algorithms, experiment, parts, problems, streams
+from docs.conftest import WRITTEN
+from mainstem import algorithms, experiment, extend, parts, problems, streams
 from mainstem.base import Algorithm
+from mainstem.cli import app
 from mainstem.spec import name_of, plain
 from tests.plugin import dist_info
 
@@ -42,6 +45,35 @@ def test_every_algorithm_has_a_row_and_every_preset_a_page() -> None:
     assert presets == {page.stem for page in (DOCS / "algorithms").glob("*.md")} - {"README"}
 
 
+@pytest.mark.parametrize("module", [ms, extend], ids=lambda module: module.__name__)
+def test_every_public_name_is_in_the_reference(module: ModuleType) -> None:
+    """By the page, or, for the classes and functions of `extend`, by the hook that fills it."""
+    page = (DOCS / "reference" / f"{module.__name__.rpartition('.')[2]}.md").read_text()
+    exported = {name: getattr(module, name) for name in module.__all__}
+    named = set(re.findall(r"`(\w+)`", page))
+    if "<!-- the names of mainstem.extend -->" in page:
+        named |= {
+            name for name, it in exported.items() if inspect.isclass(it) or inspect.isfunction(it)
+        }
+    assert not exported.keys() - named, f"{sorted(exported.keys() - named)} is missing"
+
+
+def test_docstrings_become_markdown() -> None:
+    pytest.importorskip("griffe", reason="the extra docs is not installed")
+    from tools.docs.docstrings import as_markdown
+
+    docstring = "The rate :math:`p_k` of <a, b>.\n\n.. math:: x +\n          y\n\n>>> 1 + 1\n2"
+    parts = ["The rate $p_k$ of &lt;a, b>.", "$$\nx + y\n$$", "```pycon\n>>> 1 + 1\n2\n```"]
+    assert as_markdown(docstring) == "\n\n".join(parts)
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "cli.md").read_text()
+    commands = [*app.registered_commands, *app.registered_groups]
+    listed = set(re.findall(r"^\| `(.+?)`", page, re.MULTILINE))
+    assert listed == {f"mainstem {each.name}" for each in commands}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
@@ -50,12 +82,19 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_session_is_a_doctest(page: Path) -> None:
-    """Output ends at a blank line, so a fence must follow one; other Python is executed below."""
+    """Output ends at a blank line, so a fence must follow one.
+
+    Other Python is executed below, or is a module that `docs/conftest.py` writes and a session imports.
+    """
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    modules = {code: name for name, code in WRITTEN.findall(page.read_text())}
     for language, body in blocks:
         assert (language == "pycon") == body.startswith(">>> ")
         assert language != "pycon" or body.endswith("\n\n"), "wants a blank line before the fence"
-        assert language != "python" or page == SKELETON, "is shown but never run"
+        if language == "python" and page != SKELETON:
+            assert f">>> from {modules.get(body)} import " in page.read_text(), (
+                "is shown but never run"
+            )
 
 
 def test_the_experiment_file_is_one() -> None:
@@ -79,12 +118,12 @@ def blocks(language: str = "python") -> list[str]:
 
 @pytest.fixture(scope="module")
 def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The names that the skeleton defines, installed as the page says, the way pip leaves it."""
-    place = tmp_path_factory.mktemp("site")
-    (place / "fedmomentum.py").write_text(blocks()[0])
-    dist_info.installed(place, tomllib.loads(*blocks("toml"))["project"])
+    """The names that the skeleton defines, installed as the page describes, the way pip leaves it."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "fedmomentum.py").write_text(blocks()[0])
+    dist_info.installed(folder, tomllib.loads(*blocks("toml"))["project"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(place)
+        patch.syspath_prepend(folder)
         yield vars(importlib.import_module("fedmomentum"))
         sys.modules.pop("fedmomentum")
 
@@ -139,7 +178,7 @@ def test_skeleton_survives_delays(skeleton: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_skeleton_keeps_the_contract(skeleton: dict[str, Any]) -> None:
+def test_skeleton_fulfils_the_contract(skeleton: dict[str, Any]) -> None:
     """The page's last block calls `check_algorithm`."""
     assert "check_algorithm(fedmomentum(" in blocks()[2]
     exec(compile(blocks()[2], str(SKELETON), "exec"), dict(skeleton))

@@ -177,7 +177,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "value"),
+    ("change", "path", "value"),
     [
         ("simulate.steps=100", ("simulate", "steps"), 100),
         ("simulate.dtype=float64", ("simulate", "dtype"), "float64"),
@@ -191,16 +191,16 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         ("stream.path=a=b", ("stream", "path"), "a=b"),
     ],
 )
-def test_a_change_is_made_where_it_says_and_nowhere_else(content, change, place, value):
+def test_a_change_is_made_at_its_path_and_nowhere_else(content, change, path, value):
     before = copy.deepcopy(content)
     experiment.apply(content, change)
-    *way, last = place
+    *way, last = path
     found = content
     for name in way:
         found = found[name]
     assert found[last] == value
-    untouched = {key: part for key, part in content.items() if key != place[0]}
-    assert untouched == {key: part for key, part in before.items() if key != place[0]}
+    untouched = {key: part for key, part in content.items() if key != path[0]}
+    assert untouched == {key: part for key, part in before.items() if key != path[0]}
 
 
 @pytest.mark.parametrize(
@@ -262,8 +262,8 @@ ROUND_TRIPS = {
         message="gradient",
         variant="undelayed",
     ),
-    "fedres_erm": ms.fedres_erm(radius=2.0, keep=40, simultaneous=True),
-    "fictitious_play": ms.fictitious_play(radius=2.0, keep=40),
+    "fedres_erm": ms.fedres_erm(radius=2.0, capacity=40, simultaneous=True),
+    "fictitious_play": ms.fictitious_play(radius=2.0, capacity=40),
     "central": ms.central(0.1, domain=parts.l2_ball(3), period=2, message="gradient"),
     "independent": ms.independent(0.1, mirror=parts.euclidean(parts.l2_ball(3))),
     "dynamic_fedavg": ms.dynamic_fedavg(
@@ -301,7 +301,7 @@ OTHERS = [
         problems.personal(
             3, 2, loss="logistic", classes=2, intercept=True, start=[[1] * 4, [2] * 3]
         ),
-        streams.residuals(4, shared=3, own=2, noise=0.2, together=0.5, apart=2.0),
+        streams.residuals(4, shared=3, own=2, noise=0.2, shared_norm=0.5, own_norm=2.0),
     ),
     (
         problems.batched(of=problems.logistic(2, ridge=2.0, intercept=False)),
@@ -346,7 +346,7 @@ def test_problems_and_streams_are_rebuilt_from_their_specs(problem, stream):
     assert plain(again.problem) == tables["problem"]
     assert plain(again.stream) == tables["stream"]
     assert again.stream.clients == stream.clients
-    assert again.problem.size == problem.size
+    assert again.problem.parameters == problem.parameters
     assert again.problem == problem
     assert again.stream == stream
 

@@ -18,7 +18,7 @@ from mainstem import random
 N = 1 << 16
 KEY = random.fold(random.root(3), random.STREAM, 5, 2)
 PURPOSES = range(random.INIT, random.INIT + 8)
-WAYS = {  # which of (seed, purpose, step, client, coordinate) runs while the others stand still
+WAYS = {  # which of (seed, purpose, step, client, coordinate) varies while the others are fixed
     "coordinates": lambda n: random.uniform(KEY, (n,)),
     "steps": jax.vmap(lambda i: random.uniform(random.fold(random.root(3), random.CODEC, i, 7))),
     "clients": jax.vmap(lambda i: random.uniform(random.fold(random.root(3), random.CODEC, 7, i))),
@@ -187,7 +187,7 @@ def test_mix_is_a_bijection_for_every_salt():
 
 
 @pytest.mark.parametrize("salt", [0, 0x12345678])
-def test_every_input_bit_moves_every_output_bit(salt):
+def test_every_input_bit_changes_every_output_bit(salt):
     """Each of the 32 x 32 is flipped in about half of the cases."""
     words = np.random.default_rng(1).integers(0, 2**32, 4096, dtype=np.uint32)
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
@@ -197,7 +197,7 @@ def test_every_input_bit_moves_every_output_bit(salt):
     assert np.all(np.abs(rates - 0.5) < 0.05)
 
 
-def test_root_keeps_all_64_bits_and_is_a_key_of_jax():
+def test_root_uses_all_64_bits_and_is_a_key_of_jax():
     assert random.root(7 + (5 << 32)).tolist() == [7, 5]
     assert jax.random.normal(jnp.asarray(random.root(2**63)), (3,)).shape == (3,)
 

@@ -89,7 +89,7 @@ def test_values_are_hashable_and_equal_to_their_twins():
 
 @pytest.mark.parametrize("module", [algorithms, parts, problems, streams])
 def test_what_is_exported_is_a_value_or_prints_as_its_call(module):
-    """`optimizer` has no parameters of its own: its values are told by their call alone."""
+    """`optimizer` has no parameters of its own: only the calls of its values differ."""
     for name in module.__all__:
         factory = getattr(module, name)
         is_value = isinstance(factory, type) and issubclass(factory, Value)
@@ -100,7 +100,7 @@ def test_what_is_exported_is_a_value_or_prints_as_its_call(module):
 
 def test_table_leaves_out_what_is_none():
     assert table(problems.quadratic(2, low=None)) == {"name": "quadratic", "dimension": 2}
-    assert table(ms.fedres_erm(radius=None, keep=None)) == {"name": "fedres_erm"}
+    assert table(ms.fedres_erm(radius=None, capacity=None)) == {"name": "fedres_erm"}
 
 
 def test_a_value_is_called_by_the_name_that_needs_the_fewest_parts_beside():

@@ -1,1 +1,1 @@
-"""What the benchmarks compare with: the same experiments in plain NumPy, eager PyTorch and Vowpal Wabbit."""
+"""Peers for the benchmarks: the same experiments in plain NumPy, eager PyTorch and Vowpal Wabbit."""

@@ -1,8 +1,8 @@
 """FedOMD's experiment (Mitra, Hassani and Pappas 2021, Fig. 1) as a plain NumPy loop over time.
 
-Every client holds one number x in [-3, 3]. At step t = 1, 2, ... it pays (x - c)^2 / 2 with
-c = a at even t and c = -a at odd t, a ~ N(2, 5), and moves by x <- proj(x - (x - c) / t). After
-every `period` steps all clients take their mean.
+Every client has one number x in [-3, 3]. At step t = 1, 2, ... it incurs the loss (x - c)^2 / 2 with
+c = a at even t and c = -a at odd t, a ~ N(2, 5), and updates x <- proj(x - (x - c) / t). After
+every `period` steps, all clients take their mean.
 
     python -m benchmarks.peers.numpy_fedomd [--check]
 """
@@ -15,18 +15,18 @@ import numpy as np
 
 RADIUS = 3.0
 MEAN, VARIANCE = 2.0, 5.0
-CHUNK = 4096  # steps drawn and scored at a time: few enough to stay in the cache
+CHUNK = 4096  # steps drawn and scored at a time: few enough to fit into the cache
 
 
 def run(steps, clients=20, period=20, seed=0):
-    """Simulate from x = 0.
+    """Simulates from x = 0.
 
-    Returns `local_loss[t]`, the mean of the clients' own losses; `collective_loss[t]`, the mean
-    over clients of the global loss (1/m) sum_i l_t(x_i) of eq. (2); and the last `models`.
+    Returns `local_loss[t]`, the mean of the clients' own losses; `collective_loss[t]`, the mean over clients of
+    the global loss (1/m) sum_i l_t(x_i) of eq. (2); and the last `models`.
     """
     rng = np.random.default_rng(seed)
     local_loss, collective_loss = np.empty(steps), np.empty(steps)
-    # Row j is what the clients predict with at the chunk's j-th step; the last row carries over.
+    # Row j contains the clients' models at the chunk's j-th step; the last row starts the next chunk.
     rows = np.zeros((min(CHUNK, steps) + 1, clients))
     for start in range(0, steps, CHUNK):
         stop = min(start + CHUNK, steps)
@@ -48,11 +48,11 @@ def draw_centres(rng, start, stop, clients):
 
 
 def advance(models, centres, start, period):
-    """Fill models[1:] from models[0].
+    """Fills models[1:] from models[0].
 
-    The loop keeps u = t x_{t+1}, for which the step is u <- clip(u + c, -3 t, 3 t): three calls
-    where x needs four. The mean commutes with that scaling. Bounds are laid out in full because
-    NumPy's loops over equal shapes are faster than those that broadcast.
+    The loop uses u = t x_{t+1}, for which the step is u <- clip(u + c, -3 t, 3 t): three calls where x needs
+    four. The mean commutes with that scaling. Bounds are stored in full because NumPy's loops over equal shapes
+    are faster than those that broadcast.
     """
     add, maximum, minimum, total = np.add, np.maximum, np.minimum, np.add.reduce
     clients = models.shape[1]
@@ -85,7 +85,7 @@ def score(models, centres, local_loss, collective_loss):
 
 
 def plain(steps, clients=20, period=20, seed=0):
-    """The same, as one writes it down: the equations, step after step, vectorised over clients."""
+    """The same in its straightforward form: the equations, step after step, vectorised over clients."""
     rng = np.random.default_rng(seed)
     x = np.zeros(clients)
     local, collective = np.empty(steps), np.empty(steps)
@@ -101,7 +101,7 @@ def plain(steps, clients=20, period=20, seed=0):
 
 
 def check():
-    """The tuned loop against the plain one."""
+    """Checks the tuned loop against the plain one."""
     arguments = 5000, 7, 20, 3
     expected, found = plain(*arguments), run(*arguments)
     for name, values in expected.items():
@@ -110,7 +110,7 @@ def check():
 
 
 def main():
-    """Time five runs after a warm-up."""
+    """Times five runs after a warm-up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--steps", type=int, default=50_000)

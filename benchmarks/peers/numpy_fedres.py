@@ -1,9 +1,9 @@
 """FedRes.SGD's experiment (Agarwal, Langford and Wei 2020, Section 6) as a plain NumPy loop.
 
-A client predicts xg . w + xl . v with the server's w and its own v, and pays the squared loss. At
-zero delay (7) and (8) move both sides by the gradient at the pair that predicted, the server by the
-sum over clients; per-coordinate AdaGrad stands for the paper's `--adaptive`. Clients cycle through
-a table of n samples: step t shows row (t - 1) % n.
+A client predicts xg . w + xl . v with the server's w and its own v, and incurs the squared loss. At
+zero delay, (7) and (8) update both parts by the gradient at the pair that predicted, the server's by
+the sum over clients; per-coordinate AdaGrad replaces the paper's `--adaptive`. Clients cycle through
+a table of n samples: step t uses row (t - 1) % n.
 
 Inputs are xg [R, P, n, dg], xl [R, P, n, dl] and labels y = +-1 [R, P, n] of R rollouts.
 """
@@ -14,10 +14,10 @@ FLOOR = 1e-8
 
 
 def rollouts(xg, xl, y, steps, eta):
-    """As one writes it down: rollout after rollout, step after step, vectorised over clients.
+    """The straightforward form: rollout after rollout, step after step, vectorised over clients.
 
-    Returns `loss[R, T]` and `accuracy[R, T]`, the means over clients, and the last models,
-    `server[R, dg]` and `clients[R, P, dl]`.
+    Returns `loss[R, T]` and `accuracy[R, T]`, the means over clients, and the last models, `server[R, dg]` and
+    `clients[R, P, dl]`.
     """
     count, clients, samples, _ = xg.shape
     loss, accuracy = np.empty((count, steps)), np.empty((count, steps))
@@ -48,8 +48,8 @@ def tuned(xg, xl, y, steps, eta):
 
     AdaGrad's step does not change with the scale of the features, so the tables hold eta x and the
     loop u = w / eta: then x . w = (eta x) . u, and a step is u <- u - g / sqrt(squares) with
-    g = error * eta x. The floor, scaled alike, is in `squares` from the start. The long arrays are
-    the clients'; they lie as [feature, rollout, client], so that every call is one long loop.
+    g = error * eta x. The floor, scaled likewise, is in `squares` from the start. The long arrays are
+    the clients'; their layout is [feature, rollout, client], so that every call is one long loop.
     """
     samples, dtype = xg.shape[2], xg.dtype
     global_rows = scaled(xg.transpose(2, 0, 3, 1), eta)  # [n, R, dg, P]
@@ -75,12 +75,12 @@ def tuned(xg, xl, y, steps, eta):
 
 
 def scaled(table, factor):
-    """A transposed table, laid out anew and multiplied."""
+    """A transposed table, copied to C order and multiplied."""
     return np.multiply(table, factor, dtype=table.dtype, order="C")
 
 
 def advance(models, squares, global_rows, local_rows, labels, guesses, errors):
-    """One pass over the rows: fill guesses and errors [n, R, P], move the models in place."""
+    """One pass over the rows: fills guesses and errors [n, R, P], and updates the models in place."""
     (server, local), (server_squares, local_squares) = models, squares
     shared = np.empty_like(labels[0])
     shared_row = shared[:, None]
@@ -101,7 +101,7 @@ def advance(models, squares, global_rows, local_rows, labels, guesses, errors):
 
 
 def descend(model, squares, gradient, scratch):
-    """AdaGrad in place."""
+    """One AdaGrad step in place."""
     np.multiply(gradient, gradient, scratch)
     np.add(squares, scratch, squares)
     np.sqrt(squares, scratch)

@@ -1,7 +1,7 @@
 """FedOGD and OFedIQ on the paper's 34,826-parameter CNN in eager PyTorch (Kwon et al. 2023).
 
-28x28 input, 3x3x32, relu, pool 2, 3x3x64, relu, pool 2, dense 10, softmax cross-entropy; every
-one of the K clients sees one image a step. Inputs may be NumPy arrays or tensors on any device.
+28x28 input, 3x3x32, relu, pool 2, 3x3x64, relu, pool 2, dense 10, softmax cross-entropy; each of
+the K clients receives one image per step. Inputs may be NumPy arrays or tensors on any device.
 
     python -m benchmarks.peers.torch_cnn [--check] [--device cuda]
 """
@@ -24,12 +24,12 @@ def channels_last(kernel):
 
 
 def as_it_is(kernel):
-    """The layout that PyTorch gives a kernel by itself."""
+    """PyTorch's default layout of a kernel."""
     return kernel
 
 
 def logits(params, images, layout=channels_last):
-    """Class scores. The pool comes before the relu: they commute, and a quarter is left to do.
+    """Class scores. The pool comes before the relu: they commute, and the relu has a quarter of the work.
 
     Channels-last kernels make the convolutions run channels-last, twice as fast on the CPU.
     """
@@ -64,7 +64,7 @@ def client_loss(flat, x, y, layout=channels_last):
     return F.cross_entropy(logits(parts.unflatten(flat, SHAPES), x[None], layout), y[None])
 
 
-# Gradients[client, D] from (flat, images, labels), the general way.
+# Gradients[client, D] from (flat, images, labels), by the general method.
 vmapped = vmap(grad(client_loss), (None, 0, 0))
 vmapped_as_it_is = vmap(grad(partial(client_loss, layout=as_it_is)), (None, 0, 0))
 
@@ -72,7 +72,7 @@ vmapped_as_it_is = vmap(grad(partial(client_loss, layout=as_it_is)), (None, 0, 0
 def unfolded(flat, images, labels):
     """The same as products of each layer's unfolded input and its output gradient, by autograd.
 
-    The known short cut (Opacus and others): one batched backward pass, no grouped convolutions.
+    The known shortcut (Opacus and others): one batched backward pass, no grouped convolutions.
     """
     w1, b1, w2, b2, w3, b3 = parts.unflatten(flat, SHAPES)
     with torch.enable_grad():
@@ -119,7 +119,7 @@ def ofediq(
 
 
 def on_device(images, labels, indices, device):
-    """The resident arrays, images as [N, 1, 28, 28], moved only if they are elsewhere."""
+    """The arrays on the device, images as [N, 1, 28, 28], copied only if they are elsewhere."""
     return (
         torch.as_tensor(images, dtype=torch.float32, device=device).reshape(-1, 1, 28, 28),
         torch.as_tensor(labels, dtype=torch.int64, device=device),
@@ -128,7 +128,7 @@ def on_device(images, labels, indices, device):
 
 
 def toy(steps, clients=1000, samples=5000, device="cpu"):
-    """Noisy copies of ten sparse random images, dealt out at random."""
+    """Noisy copies of ten sparse random images, assigned to clients at random."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(10, (samples,), generator=generator)
     prototypes = (torch.rand(10, 28, 28, generator=generator) < 0.2).float()
@@ -139,7 +139,7 @@ def toy(steps, clients=1000, samples=5000, device="cpu"):
 
 
 def check():
-    """Parameter count, equal gradients, quantiser, and losses that fall and agree."""
+    """Checks the parameter count, equal gradients, the quantiser, and losses that fall and agree."""
     flat = parts.flatten(parts.initial_params(SHAPES, "cpu"))
     assert flat.numel() == DIMENSION
     data = toy(80, clients=50)

@@ -1,7 +1,7 @@
 """FedOGD and OFedIQ on a 4,609-parameter MLP in eager PyTorch (Kwon, Park and Hong 2023).
 
-Five inputs, two hidden layers of 64 relu units, one output, squared loss; every one of the K
-clients sees one sample a step. Inputs may be NumPy arrays or tensors on any device.
+Five inputs, two hidden layers of 64 relu units, one output, squared loss; each of the K clients
+receives one sample per step. Inputs may be NumPy arrays or tensors on any device.
 
     python -m benchmarks.peers.torch_mlp [--check] [--device cuda]
 """
@@ -17,7 +17,7 @@ DIMENSION = 4609
 
 
 def predict(params, features):
-    """The network's output, one number a sample."""
+    """The network's output, one number per sample."""
     w1, b1, w2, b2, w3, b3 = params
     hidden = F.relu(F.linear(features, w1, b1))
     hidden = F.relu(F.linear(hidden, w2, b2))
@@ -47,14 +47,14 @@ def client_loss(flat, x, y):
     return (predict(parts.unflatten(flat, SHAPES), x) - y).square()
 
 
-# Gradients[client, D] from (flat, features, target), the general way.
+# Gradients[client, D] from (flat, features, target), by the general method.
 vmapped = vmap(grad(client_loss), (None, 0, 0))
 
 
 def outer(flat, features, target):
     """Gradients[client, D] as outer products of layer inputs and output gradients, by autograd.
 
-    The known short cut for dense layers: one batched backward pass and no vmap to dispatch.
+    The known shortcut for dense layers: one batched backward pass, and no vmap to dispatch.
     """
     w1, b1, w2, b2, w3, b3 = parts.unflatten(flat, SHAPES)
     with torch.enable_grad():
@@ -97,7 +97,7 @@ def ofediq(
 
 
 def on_device(features, target, indices, device):
-    """The resident arrays, moved only if they are elsewhere."""
+    """The arrays on the device, copied only if they are elsewhere."""
     return (
         torch.as_tensor(features, dtype=torch.float32, device=device),
         torch.as_tensor(target, dtype=torch.float32, device=device),
@@ -106,7 +106,7 @@ def on_device(features, target, indices, device):
 
 
 def toy(steps, clients=1000, samples=9000, device="cpu"):
-    """A smooth target in [0, 1], dealt out at random."""
+    """A smooth target in [0, 1], assigned to clients at random."""
     generator = torch.Generator().manual_seed(0)
     features = torch.rand(samples, 5, generator=generator)
     target = features.sum(1).cos().square()
@@ -115,7 +115,7 @@ def toy(steps, clients=1000, samples=9000, device="cpu"):
 
 
 def check():
-    """Parameter count, equal gradients, quantiser, and losses that fall and agree."""
+    """Checks the parameter count, equal gradients, the quantiser, and losses that fall and agree."""
     flat = parts.flatten(parts.initial_params(SHAPES, "cpu"))
     assert flat.numel() == DIMENSION
     features, target, indices = toy(1000, clients=100)

@@ -1,4 +1,4 @@
-"""What both PyTorch peers share: cohorts, the quantiser of Definition 2, and `main`."""
+"""Parts that both PyTorch peers share: cohorts, the quantiser of Definition 2, and `main`."""
 
 import argparse
 import math
@@ -34,7 +34,7 @@ def unflatten(flat, shapes):
 
 
 def draw_cohorts(indices, rate, seed):
-    """Sample indices of the participants of each step, every client with probability `rate`.
+    """Sample indices of the participants of each step; every client participates with probability `rate`.
 
     Drawn for all steps at once, so that the loop never waits for the device to count a cohort.
     """
@@ -44,9 +44,9 @@ def draw_cohorts(indices, rate, seed):
 
 
 def uniform_source(seed, device):
-    """A function from a shape to float32 uniforms in [0, 1), made of 24 bits.
+    """A function from a shape to float32 uniforms in [0, 1) with 24 random bits.
 
-    On the CPU NumPy's SFC64 draws 2.7 times as fast as torch.rand (Mersenne twister).
+    On the CPU, NumPy's SFC64 draws 2.7 times as fast as torch.rand (Mersenne twister).
     """
     if torch.device(device).type == "cpu":
         rng = np.random.Generator(np.random.SFC64(seed))
@@ -58,9 +58,9 @@ def uniform_source(seed, device):
 def quantised_sum(values, levels, blocks, uniform):
     """Sum over clients (rows) of the (s, b) stochastic quantiser of Definition 2.
 
-    Blocks are contiguous, the first D mod b one longer than the others: two reshapes, no padding.
-    floor(v + u) with a signed v rounds away from zero with the probability that makes it
-    unbiased, which is the definition's sign * (m or m + 1) without taking signs apart.
+    Blocks are contiguous, the first D mod b one longer than the others: two reshapes, no padding. floor(v + u)
+    with a signed v rounds away from zero with the probability that makes it unbiased, which is the definition's
+    sign * (m or m + 1) without separating signs.
     """
     clients, dimension = values.shape
     short, longer = divmod(dimension, blocks)
@@ -73,12 +73,12 @@ def quantised_sum(values, levels, blocks, uniform):
             norm = torch.linalg.vector_norm(value, dim=2, keepdim=True)
             level.addcmul_(value, torch.where(norm > 0, levels / norm, 0.0))
             level.floor_().clamp_(-levels, levels).mul_(norm / levels)
-    # On the CPU a product with ones sums rows four times as fast; on a GPU it might run in TF32.
+    # On the CPU, a product with ones sums rows four times as fast; on a GPU it might run in TF32.
     return values.new_ones(clients) @ quantised if values.is_cpu else quantised.sum(0)
 
 
 def main(doc, check, cases, steps):
-    """Run `check` or time the runs that `cases(steps, device)` names: medians of five, warm."""
+    """Runs `check`, or times the runs that `cases(steps, device)` names: medians of five, after a warm-up."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--device", default="cpu")
@@ -91,14 +91,15 @@ def main(doc, check, cases, steps):
         seconds = []
         for _ in range(6):
             begin = time.perf_counter()
-            run()  # ends by copying its losses to the host, so nothing is left in flight
+            run()  # ends by copying its losses to the host, so that no work is pending
             seconds.append(time.perf_counter() - begin)
         median = statistics.median(seconds[1:]) / options.steps * 1e3
         print(f"{name}, K=1000, {options.device}: {median:.3f} ms/step")
 
 
 def check_quantiser(dimension, blocks, levels=3, copies=20_000):
-    """On the grid, unbiased, within the stated variance; a zero block stays zero."""
+    """Checks that values are on the grid, unbiased and within the stated variance, and that a zero block stays
+    zero."""
     uniform = uniform_source(1, "cpu")
     value = torch.randn(dimension, generator=torch.Generator().manual_seed(0))
     sizes = [len(part) for part in np.array_split(np.arange(dimension), blocks)]

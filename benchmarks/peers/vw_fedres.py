@@ -7,9 +7,9 @@ squares += g^2; w -= rate * g / sqrt(squares), where g is the gradient of (p - y
 the range of 0 and the labels seen so far. This rule's default rate is 10; `--learning_rate` sets
 another.
 
-VW learns the features of both sides and its own constant, which is the paper's Independent: there
-is no server here, and only the time per example is comparable. A workspace costs as much as
-thousands of examples, so time `learn` and `learn_text` alone; the number of examples done is the
+VW learns the shared and own features and its own constant, which is the paper's Independent: there
+is no server here, and only the time per example is comparable. Creating a workspace takes as long
+as thousands of examples, so time `learn` and `learn_text` alone; the number of examples is the
 length of what they return. Needs `pip install vowpalwabbit`.
 """
 
@@ -31,21 +31,21 @@ def stream(x, y, steps, flags=FLAGS):
 
 
 def stream_from_text(x, y, steps, flags=FLAGS):
-    """The same, every example parsed when its turn comes: the usual way."""
+    """The same, with every example parsed when it is used: the usual way."""
     lines = as_text(x, y)
     with workspace(flags) as vw:
         return learn_text(vw, lines, steps)
 
 
 def workspace(flags=FLAGS):
-    """VW itself, a context manager."""
+    """A VW workspace, as a context manager."""
     from vowpalwabbit import Workspace
 
     return Workspace(flags)
 
 
 def as_text(x, y):
-    """VW's text format, a line a sample; nine digits give a float32 back exactly."""
+    """VW's text format, one line per sample; nine digits represent a float32 exactly."""
     return [
         f"{label:g} | " + " ".join(f"{i}:{value:.9g}" for i, value in enumerate(row))
         for row, label in zip(x, y, strict=True)
@@ -53,18 +53,18 @@ def as_text(x, y):
 
 
 def parse(vw, lines):
-    """Examples that can be learnt from again and again, until they are released."""
+    """Examples that can be learnt from repeatedly, until they are released."""
     return [vw.parse(line) for line in lines]
 
 
 def release(vw, examples):
-    """Hand the examples back; VW asks for it."""
+    """Releases the examples, as VW requires."""
     for example in examples:
         vw.finish_example(example)
 
 
 def learn(vw, examples, steps):
-    """Learn from parsed examples one by one; `learn` predicts before it updates."""
+    """Learns from parsed examples one by one; VW's `learn` predicts before it updates."""
     predictions = np.empty(steps, np.float32)
     for t, example in enumerate(islice(cycle(examples), steps)):
         vw.learn(example)
@@ -73,7 +73,7 @@ def learn(vw, examples, steps):
 
 
 def learn_text(vw, lines, steps):
-    """Parse, learn and release one line after the other."""
+    """Parses, learns and releases one line after the other."""
     predictions = np.empty(steps, np.float32)
     for t, line in enumerate(islice(cycle(lines), steps)):
         example = vw.parse(line)

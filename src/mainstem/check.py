@@ -1,4 +1,4 @@
-"""Refusals at construction: each names the factory, the parameter, what is allowed and what came."""
+"""Argument checks: an error names the factory, the parameter, the allowed values and the given value."""
 
 import math
 import numbers
@@ -11,7 +11,7 @@ from mainstem.errors import BadParameter
 
 
 def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
-    """The error for `owner`'s parameter `name`: raise what this returns."""
+    """Returns the error for the parameter `name` of the factory `owner`; the caller raises it."""
     shown = " ".join(repr(got).split())
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return BadParameter(f"{owner}: {name} must {wanted}, got {shown}", name)
@@ -67,7 +67,7 @@ def rates(owner: str, name: str, value: Any) -> np.ndarray:
 
 
 def counts(owner: str, name: str, value: Any) -> np.ndarray:
-    """`value` as one whole number of at least 1, or one for each client."""
+    """`value` as one integer of at least 1, or one for each client."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -109,7 +109,7 @@ def amounts(
     return float(array) if array.ndim == 0 else array
 
 
-def horizons(owner: str, name: str, value: Any) -> Any:
+def step_counts(owner: str, name: str, value: Any) -> Any:
     """`value` as a number of steps, or as an array of several."""
     if np.ndim(value) == 0:
         return integer(owner, name, value, least=1)

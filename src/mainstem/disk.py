@@ -1,19 +1,18 @@
-"""Files that survive a kill, and folders that one process uses at a time."""
+"""Atomic file writes, and locks on folders."""
 
-import fcntl
 import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
 
+import filelock
 import numpy as np
 
 from mainstem.errors import BrokenRun
 
 
 def write(path: Path, data: bytes | str, mode: int = 0o666) -> Path:
-    """`data` into `path`, all or nothing, and never readable by more than `mode` allows."""
+    """Writes `data` to `path` atomically. The file never has more permissions than `mode`."""
     temporary = beside(path)
     temporary.unlink(missing_ok=True)
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -22,18 +21,18 @@ def write(path: Path, data: bytes | str, mode: int = 0o666) -> Path:
 
 
 def beside(path: Path) -> Path:
-    """Where a file is written before it is moved to `path`."""
+    """The path at which a file is written before it is moved to `path`."""
     return path.with_name(path.name + ".new")
 
 
 def move(written: Path, path: Path) -> Path:
-    """The written file to `path`, in one rename, once it is safely on disk."""
+    """Moves the file `written` to `path` in one rename, after its content is on disk."""
     sync(written)
     return written.replace(path)
 
 
 def sync(path: Path) -> None:
-    """Returns when a file's content, or a folder's list of files, is on disk."""
+    """Flushes a file's content, or a folder's list of files, to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -41,15 +40,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def lock(folder: Path) -> BinaryIO:
-    """Keeps the folder for this process until what is returned is closed."""
-    file = (folder / "lock").open("wb")
+def lock(folder: Path) -> filelock.BaseFileLock:
+    """Locks the folder for this process until `release` is called, or the process ends."""
+    held = filelock.FileLock(folder / "lock", thread_local=False)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
+        held.acquire(blocking=False)
+    except filelock.Timeout:
         raise BrokenRun(f"{folder}: another process is running it: wait, or end that one") from None
-    return file
+    return held
 
 
 def npz(arrays: Mapping[str, np.ndarray]) -> bytes:

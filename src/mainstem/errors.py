@@ -1,20 +1,20 @@
-"""Everything mainstem refuses, as one family: catch `MainstemError` to catch them all."""
+"""Exceptions of mainstem: all are subclasses of `MainstemError`."""
 
 
 class MainstemError(Exception):
-    """A refusal whose text is one line that says what was wrong and what would be right."""
+    """An error whose text is one line that states what was wrong and what would be right."""
 
 
 class BadParameter(MainstemError, ValueError):
-    """A factory was given a value it does not take."""
+    """A factory was given a value that it does not accept."""
 
     def __init__(self, text: str, parameter: str | None = None):
         super().__init__(text)
-        self.parameter = parameter  # the one that was refused, if it was one of a factory's
+        self.parameter = parameter  # the rejected parameter, if it is one of a factory
 
 
 class BadData(MainstemError, ValueError):
-    """A stream, a file or a sample that cannot be learnt from."""
+    """A stream, a file or a sample that cannot be used."""
 
 
 class BadSpec(MainstemError, ValueError):
@@ -22,12 +22,12 @@ class BadSpec(MainstemError, ValueError):
 
 
 class BrokenRun(MainstemError, RuntimeError):
-    """A run folder that is corrupted, half-written or of another experiment."""
+    """A run folder that is corrupted, incomplete, locked or of another experiment."""
 
 
 class FinishedRun(BrokenRun):
-    """A run folder that holds just this experiment, finished."""
+    """A run folder that contains exactly this experiment, finished."""
 
 
 class DataUnavailable(MainstemError, RuntimeError):
-    """A dataset that could not be fetched, or whose content is not what it should be."""
+    """A dataset that could not be fetched, or whose content is not the expected one."""

@@ -1,6 +1,7 @@
-"""Experiment files: TOML in the nouns of the library, refused with the nearest valid name.
+"""Experiment files: read TOML and build the problem, the stream and the algorithms that it describes.
 
-A table with a `name` is a call of the factory of that name; a table inside it is a part.
+A table with a `name` is a call of the factory of that name; a table inside it is a part. The error for an
+unknown name suggests the nearest valid one.
 """
 
 import difflib
@@ -15,6 +16,7 @@ from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadSpec
 from mainstem.value import parameters, takes_anything
 
+FORMAT = 1  # of experiment files, see docs/experiment-files.md
 TABLES = ("problem", "stream", "algorithm", "simulate")
 SETTINGS = (
     "steps",
@@ -29,11 +31,11 @@ SETTINGS = (
     "devices",
     "plain",
 )
-DEALS = {name: getattr(streams, name) for name in ("by_key", "by_label", "evenly", "in_time")}
+DEALS = {name: getattr(streams, name) for name in plugins.DEALS}
 
 
 class Experiment(NamedTuple):
-    """What a file asks for."""
+    """The content of an experiment file, as values."""
 
     problem: Problem
     stream: Stream
@@ -44,7 +46,7 @@ class Experiment(NamedTuple):
 def read(
     path: str | Path, changes: Iterable[str] = (), algorithms_needed: bool = True
 ) -> Experiment:
-    """The experiment in the file at `path`, with `key=value` changes made to it first."""
+    """Reads the experiment file at `path`, applies the `key=value` changes, and builds the experiment."""
     content = parsed(path, changes)
     if not algorithms_needed:
         content.pop("algorithm", None)
@@ -52,7 +54,7 @@ def read(
 
 
 def parsed(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:
-    """The tables of the file at `path`, with `key=value` changes made to them."""
+    """Reads the tables of the file at `path` and applies the `key=value` changes."""
     try:
         content = tomllib.loads(Path(path).read_text())
     except OSError as error:
@@ -61,11 +63,16 @@ def parsed(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:
         raise BadSpec(f"{path}: is not TOML: {error}") from None
     for change in changes:
         apply(content, change)
+    version = content.pop("format", FORMAT)
+    if version != FORMAT:
+        raise BadSpec(
+            f"{path}: format must be {FORMAT}, the one that this version reads, got {version!r}"
+        )
     return content
 
 
 def apply(content: dict[str, Any], change: str) -> None:
-    """Make one `key=value` change: `simulate.steps=100`, `algorithm.0.step=0.5`."""
+    """Applies one `key=value` change in place: `simulate.steps=100`, `algorithm.0.step=0.5`."""
     key, equals, value = change.partition("=")
     if not equals:
         raise BadSpec(f"--set {change}: wants key=value, such as simulate.steps=100")
@@ -86,7 +93,7 @@ def apply(content: dict[str, Any], change: str) -> None:
 def build(
     content: Mapping[str, Any], where: str = "spec", algorithms_needed: bool = True
 ) -> Experiment:
-    """The experiment that a parsed file describes."""
+    """Builds the experiment that a parsed file describes."""
     known(where, "table", content, TABLES)
     for name in ("problem", "stream", *(["algorithm"] if algorithms_needed else [])):
         if name not in content:
@@ -109,7 +116,7 @@ def build(
 
 
 def pieces(problem: Any, algorithm: Any, where: str) -> tuple[Problem, Algorithm]:
-    """What the tables of a problem and of an algorithm describe."""
+    """Builds a problem and an algorithm from their tables."""
     return (
         made(f"{where}: [problem]", problems, problem),
         made(f"{where}: [algorithm]", algorithms, algorithm),
@@ -123,7 +130,7 @@ def _table(where: str, value: Any) -> Mapping[str, Any]:
 
 
 def made(where: str, module: ModuleType, table: Any) -> Any:
-    """What the factory named in `table` makes of the rest of it."""
+    """Calls the factory named in `table` with the other entries as arguments."""
     factories = plugins.factories(module)
     if not isinstance(table, Mapping) or "name" not in table:
         first = min(factories, key=str.lower)
@@ -146,12 +153,12 @@ def _call(where: str, factories: Mapping[str, Callable[..., Any]], table: Mappin
 
 
 def _value(where: str, value: Any) -> Any:
-    """A table inside a table is a part."""
+    """Builds a part from a nested table; returns any other value unchanged."""
     return part(where, value) if isinstance(value, Mapping) else value
 
 
 def part(where: str, table: Mapping[str, Any]) -> Any:
-    """A part, a theorem's step, a way to deal, or the problem or stream that is wrapped."""
+    """Builds what a nested table names: a part, a theorem's step size, a deal, or a wrapped problem or stream."""
     if "name" not in table:
         return made(where, parts, table)
     steps = {name: getattr(theory, name) for name in theory.STEPS}
@@ -163,7 +170,7 @@ def part(where: str, table: Mapping[str, Any]) -> Any:
 
 
 def known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:
-    """Refuse what is not allowed, with the nearest name that is."""
+    """Raises `BadSpec` for a name that is not allowed, and suggests the nearest allowed one."""
     allowed = list(allowed)
     for name in given:
         if name not in allowed:

@@ -1,4 +1,4 @@
-"""One import for authors: ``from mainstem import extend as mx`` has all that a new value is made from.
+"""Names for authors of new values, in one import: ``from mainstem import extend as mx``.
 
 >>> from mainstem import extend as mx
 >>> @mx.value
@@ -23,7 +23,6 @@ from mainstem.value import (
     at_least,
     flag,
     integer,
-    keep,
     leaf,
     number,
     one_of,
@@ -31,6 +30,7 @@ from mainstem.value import (
     positive,
     preset,
     rates,
+    set_field,
     static,
     value,
 )
@@ -51,7 +51,7 @@ __all__ = [
     "integer",
     "jax",
     "jnp",
-    "keep",
+    "set_field",
     "leaf",
     "number",
     "one_of",

@@ -1,4 +1,4 @@
-"""Whole experiments: every algorithm of a file or of the demo, run, saved and compared."""
+"""Experiments: run every algorithm of a file or of the demo, and compare the runs."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Path]:
-    """The table and the figure of an experiment file; each run has a folder inside `folder`."""
+    """Runs an experiment file; returns its table and the path of its figure. Runs are saved inside `folder`."""
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
@@ -36,21 +36,21 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     return rows, figures.save(figure, folder / "comparison.png")
 
 
-def advise_file(path: Path, changes: Iterable[str], budget: float, horizon: int | None) -> Advice:
+def advise_file(path: Path, changes: Iterable[str], budget: float, steps: int | None) -> Advice:
     """Advice for the problem and the stream of an experiment file."""
     asked = experiment.read(path, changes, algorithms_needed=False)
-    steps = asked.settings.get("steps") if horizon is None else horizon
+    steps = asked.settings.get("steps") if steps is None else steps
     if steps is None:
-        raise BadSpec(f"{path}: [simulate] needs steps, or give --horizon")
+        raise BadSpec(f"{path}: [simulate] needs steps, or give --steps")
     seed = asked.settings.get("seed", 0)
-    return advise(asked.problem, asked.stream, budget=budget, horizon=steps, seed=seed)
+    return advise(asked.problem, asked.stream, budget=budget, steps=steps, seed=seed)
 
 
 def run_demo(folder: Path) -> tuple[Rows, Path]:
-    """The demo's table and figure: at a hundredth of the traffic, almost the same accuracy."""
+    """Runs the demo, 1 % of the traffic at almost the same accuracy; returns its table and its figure's path."""
     problem = problems.softmax(features=64, classes=10)
     stream = streams.digits(clients=1000)
-    budget = plan(budget=0.01, parameters=problem.size)
+    budget = plan(budget=0.01, parameters=problem.parameters)
     chosen = {
         "FedOGD": algorithms.fedogd(step=0.5),
         "OFedIQ, planned for 1 %": algorithms.ofediq(

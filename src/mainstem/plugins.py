@@ -1,12 +1,12 @@
-"""Names from installed packages: Python entry points of the groups mainstem.algorithms, .problems, ....
+"""Plugins: factories of installed packages, from the entry points of mainstem.algorithms, .problems, ....
 
 A package that declares, in its pyproject.toml,
 
     [project.entry-points."mainstem.algorithms"]
     my_algorithm = "my_package:my_algorithm"
 
-can use ``name = "my_algorithm"`` in experiment files, and in the document of a federated run wherever the
-package is installed. Nothing else that a file or a document says is ever imported.
+can use ``name = "my_algorithm"`` in experiment files, and in the run document of a federation, wherever the
+package is installed. Nothing else that a file or a document names is ever imported.
 """
 
 import functools
@@ -22,7 +22,7 @@ DEALS = ("by_key", "by_label", "evenly", "in_time")
 
 
 def factories(module: ModuleType) -> dict[str, Factory]:
-    """Everything by name that may stand in a file where one of this module's values is wanted."""
+    """The factories, by name, that a file may use where it needs one of this module's values."""
     built_in = {name: getattr(module, name) for name in module.__all__ if name not in DEALS}
     return {**{name: _Late(name, entry) for name, entry in _entries(module).items()}, **built_in}
 
@@ -33,7 +33,7 @@ def _entries(module: ModuleType) -> dict[str, metadata.EntryPoint]:
 
 
 class _Late:
-    """A plugin's factory, imported when it is first called or looked at."""
+    """A plugin's factory, imported when it is first called or inspected."""
 
     def __init__(self, name: str, entry: metadata.EntryPoint):
         self.__name__ = name

@@ -1,9 +1,8 @@
 """Counter-based randomness: every draw is a hash of (seed, purpose, step, client, coordinate).
 
-Nothing is stored and nothing is consumed, so a client on another machine draws what its simulated
-twin draws, and a chunk that is run again draws the same numbers. A key is two 32-bit words; it is
-also a valid raw key for `jax.random`, whose generators are slower and can be used where that does
-not matter.
+There is no generator state: a client on another machine draws the same numbers as in a simulation,
+and so does a chunk that is run again. A key is two 32-bit words. It is also a valid raw key for
+`jax.random`, whose generators are slower.
 """
 
 import functools
@@ -32,9 +31,9 @@ def root(seed: int) -> np.ndarray:
 
 
 def mix(word: jax.Array, salt: Any = 0) -> jax.Array:
-    """A bijection of 32 bits in which every input bit moves every output bit (Wellons' lowbias32).
+    """A bijection of 32 bits in which every input bit affects every output bit (Wellons' lowbias32).
 
-    Another `salt` is another bijection.
+    Another `salt` gives another bijection.
     """
     word = word ^ (word >> 16)
     word = word * np.uint32(0x7FEB352D) ^ salt
@@ -44,9 +43,10 @@ def mix(word: jax.Array, salt: Any = 0) -> jax.Array:
 
 
 def fold(key: Any, *words: Any) -> Key:
-    """The key that `key` becomes with each of `words` (a purpose, a step, a client) in turn.
+    """Folds each of `words` (a purpose, a step, a client) into `key`, in turn.
 
-    For one key, different words never give the same key; nor do the roots of 32-bit seeds.
+    For one key, different words give different keys. For the same words, so do the roots of different
+    32-bit seeds.
     """
     folded = jnp.asarray(key, jnp.uint32)
     for word in words:
@@ -69,7 +69,7 @@ def bits(key: Key, shape: tuple[int, ...] = ()) -> jax.Array:
 
 
 def uniform(key: Key, shape: tuple[int, ...] = (), dtype: Any = None) -> jax.Array:
-    """Uniform on [0, 1), made of 24 bits, so that float32 holds it exactly and 1.0 never appears."""
+    """Uniform on [0, 1), with 24 random bits: float32 represents it exactly, and 1.0 never occurs."""
     dtype = jnp.result_type(float) if dtype is None else dtype
     return (bits(key, shape) >> 8).astype(dtype) * np.asarray(2.0**-24, dtype)
 
@@ -80,7 +80,7 @@ def normal(key: Key, shape: tuple[int, ...] = (), dtype: Any = None) -> jax.Arra
     Always computed in float32, so that runs of either dtype draw the same numbers.
     """
     dtype = jnp.result_type(float) if dtype is None else dtype
-    draws = jax.lax.optimization_barrier(uniform(key, shape, jnp.float32))  # fused, both are slower
+    draws = jax.lax.optimization_barrier(uniform(key, shape, jnp.float32))  # slower if fused
     middle = 2 * draws + np.float32(2.0**-24 - 1)
     return (np.float32(math.sqrt(2)) * _erf_inv(middle)).astype(dtype)
 
@@ -97,7 +97,7 @@ _FAR = (
 
 @functools.partial(jax.jit, inline=True)
 def _erf_inv(x: jax.Array) -> jax.Array:
-    """Giles' single-precision polynomials (2010, Approximating the erfinv function), Table 5."""
+    """The inverse error function in single precision (Giles 2010, Approximating the erfinv function, Table 5)."""
     w = -jnp.log((1 - x) * (1 + x))
     near, far = jnp.full_like(w, _NEAR[0]), jnp.full_like(w, _FAR[0])
     for a, b in zip(_NEAR[1:], _FAR[1:], strict=True):

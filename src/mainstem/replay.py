@@ -1,7 +1,7 @@
-"""A run's draws and samples, derived from its seed: the same in an engine, at a site, and in hindsight.
+"""Replay: derives the draws and the samples of a run from its seed.
 
-Everything random in a run is a function of (seed, purpose, step, client), and every sample one of that and of
-what its stream sends. Engines and measures take both from here, so that they cannot differ.
+Every draw of a run is a function of (seed, purpose, step, client). Every sample is a function of its draw and
+of what the stream sends. Engines, clients and measures all use this module, so that they cannot differ.
 """
 
 import functools
@@ -16,7 +16,7 @@ from mainstem.base import SEVERAL, At, Flat, Problem, Sample, Sampler, Stream, c
 
 
 def at_one(key: Any, purpose: int, t: Any, k: Any) -> At:
-    """Step t at client k, with its key for this purpose; `key` is the run's."""
+    """Step t at client k, with its key for this purpose; `key` is the key of the run."""
     return At(t, k, random.fold(key, purpose, t, k))
 
 
@@ -27,16 +27,16 @@ def at_all(key: Any, purpose: int, t: Any, ks: Any) -> At:
 
 
 def arrived(sampler: Sampler, key: Any, drawn: Any, pieces: Any, t: Any, ks: Any) -> Sample:
-    """The samples of the clients `ks` at step t; `pieces` has their axis first."""
+    """The samples of the clients `ks` at step t; the first axis of `pieces` is the clients."""
     return sampler.samples(pieces, at_all(key, random.STREAM, t, ks), drawn)
 
 
 def seen(
     problem: Problem, sampler: Sampler, key: Any, drawn: Any, pieces: Any, t: Any, ks: Any
 ) -> tuple[Any, Any]:
-    """What the clients saw at step t, and 1 for each that saw anything, else 0.
+    """What is revealed to the clients at step t, and for each client 1 if it has a sample, else 0.
 
-    For a problem that reveals the same whatever was decided.
+    Only for a problem that reveals the same for every decision.
     """
     vectors, at = Flat(problem), at_all(key, random.STREAM, t, ks)
     got = sampler.samples(pieces, at, drawn)
@@ -46,7 +46,7 @@ def seen(
 
 
 def given(stream: Stream, seed: int, first: int, last: int, dtype: str) -> tuple[Any, Any, Any]:
-    """(the sampler, what is drawn once, the pieces of these steps), on the host in the run's dtype."""
+    """(sampler, what is drawn once, pieces of these steps), on the host and in the run's dtype."""
     pieces = stream.chunk(seed, first, last)
     return cast((stream.device, stream.drawn(seed), pieces), dtype)
 
@@ -58,7 +58,7 @@ def first_samples(stream: Stream) -> Sample:
 
 
 def first_shapes(stream: Stream) -> Sample:
-    """The same as shapes, without computing them."""
+    """The shapes of `first_samples`, without computing the samples."""
     pieces = _head(stream.chunk(0, 1, 1))
     make = functools.partial(_first, clients=stream.clients)
     return jax.eval_shape(make, stream.device, stream.drawn(0), pieces)

@@ -1,4 +1,4 @@
-"""Values as tables: how experiment files, run folders and the hub's document write them down."""
+"""Specs: values as TOML tables, as in experiment files, run folders and the run document."""
 
 import dataclasses
 import functools
@@ -12,12 +12,12 @@ import numpy as np
 
 from mainstem.value import Value, fingerprint
 
-LISTED = 4096  # numbers of an array that are written out; of larger ones the fingerprint
+LISTED = 4096  # an array with more numbers is written as its fingerprint
 UNNAMED = "code without a name: "
 
 
 def plain(given: Any) -> Any:
-    """`given` in what TOML knows: a value becomes a table, a large array its fingerprint, code its name.
+    """`given` in TOML types: a value becomes a table, a large array its fingerprint, code its name.
 
     >>> plain((1, 2.5, None))
     [1, 2.5, 'none']
@@ -51,12 +51,12 @@ def table(made: Value) -> dict[str, Any]:
 
 
 def name_of(made: Value) -> str:
-    """What a value is called: for titles and legends."""
+    """The name of a value, for titles and legends."""
     return made.call()[0]
 
 
 def unnamed(spec: Any) -> str | None:
-    """The first piece of code in a spec that nothing tells from other code, if there is one."""
+    """The first piece of code in a spec that has neither a name nor a fingerprint, if there is one."""
     if isinstance(spec, str):
         return spec.removeprefix(UNNAMED) if spec.startswith(UNNAMED) else None
     inside = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
@@ -67,11 +67,11 @@ def unnamed(spec: Any) -> str | None:
 
 
 class _Opaque(Exception):
-    """Something that has no content to tell it by."""
+    """Code or data whose content cannot be read, so that it has no fingerprint."""
 
 
 def code_name(code: Callable[..., Any]) -> str:
-    """module:name for code that can be imported; else a fingerprint of what it does.
+    """`module:name` for code that can be imported, else a fingerprint of its content.
 
     >>> code_name(np.mean)
     'numpy:mean'
@@ -97,7 +97,7 @@ def _imported(module: str, name: str) -> Any:
 
 
 def _content(given: Any, above: set[int]) -> Any:
-    """All that a piece of code consists of, as nested tuples; raises `_Opaque`."""
+    """The content of a piece of code as nested tuples; raises `_Opaque` if it cannot be read."""
     if isinstance(given, bool | int | float | complex | str | bytes | type(None) | type(...)):
         return given
     if id(given) in above:
@@ -141,7 +141,7 @@ def _content(given: Any, above: set[int]) -> Any:
 
 
 def _names(code: types.CodeType) -> list[str]:
-    """What a function and those inside it may read from outside."""
+    """The names that a function and the functions inside it may read from outside."""
     inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
     return sorted({*code.co_names, *(name for each in inner for name in _names(each))})
 

@@ -8,7 +8,7 @@ import mainstem as ms
 from examples import advice as example
 from mainstem import parts
 from mainstem.advice.auto_step import Way, best_step, predicted, stable, way_of
-from mainstem.advice.pilot import Pilot, look
+from mainstem.advice.pilot import Pilot, run_pilot
 from mainstem.base import Codec, constant
 from mainstem.spec import name_of
 from mainstem.value import value
@@ -32,12 +32,12 @@ RIDGE = ms.problems.linear(5, ridge=0.1, intercept=False), ms.streams.sea_ridge(
 @pytest.fixture(scope="module")
 def digits():
     problem, stream = example.world("digits")
-    return problem, stream, ms.advise(problem, stream, budget=0.01, horizon=500)
+    return problem, stream, ms.advise(problem, stream, budget=0.01, steps=500)
 
 
 def test_planned_ofediq_is_picked_for_digits_at_one_percent(digits):
     problem, _, advice = digits
-    plan = ms.plan(budget=0.01, parameters=problem.size)
+    plan = ms.plan(budget=0.01, parameters=problem.parameters)
     name, chosen = advice.best.call()
     assert name == "ofediq"
     assert (chosen["levels"], chosen["blocks"]) == (plan.levels, plan.blocks)
@@ -69,21 +69,21 @@ def test_a_small_model_stays_within_the_budget():
     """One block is the least, which is more than Algorithm 3 counts with."""
     rows = np.random.default_rng(0).normal(size=(500, 3))
     stream = ms.streams.arrays(rows, rows @ [1.0, -1.0, 0.5], clients=50)
-    advice = ms.advise(ms.problems.linear(3), stream, budget=0.02, horizon=100)
+    advice = ms.advise(ms.problems.linear(3), stream, budget=0.02, steps=100)
     assert all(row.uplink_share <= 0.02 + 1e-9 for row in advice.rows)
 
 
 @pytest.mark.slow
 def test_all_of_the_uplink_is_for_fedogd():
     problem, stream = example.world("digits", clients=50)
-    advice = ms.advise(problem, stream, budget=1.0, horizon=200)
+    advice = ms.advise(problem, stream, budget=1.0, steps=200)
     assert name_of(advice.best) == "fedogd"
 
 
 def test_bounded_domains_get_algorithms_that_project():
     problem = ms.problems.quadratic(3, low=-1, high=1)
     stream = ms.streams.sea_quadratic(20, dimension=3)
-    advice = ms.advise(problem, stream, budget=0.2, horizon=200)
+    advice = ms.advise(problem, stream, budget=0.2, steps=200)
     assert {name_of(row.algorithm) for row in advice.rows} == {"fedomd", "independent"}
     ms.simulate(advice.best, problem, stream, steps=20)
 
@@ -91,7 +91,7 @@ def test_bounded_domains_get_algorithms_that_project():
 @pytest.mark.slow
 def test_networks_are_ranked_by_noise_without_a_prediction():
     stream = ms.streams.digits(clients=30)
-    advice = ms.advise(ms.problems.mlp(64, 10, hidden=(8,)), stream, budget=0.1, horizon=50)
+    advice = ms.advise(ms.problems.mlp(64, 10, hidden=(8,)), stream, budget=0.1, steps=50)
     assert name_of(advice.best) == "ofediq"
     assert advice.table()[0]["predicted_regret"] is None
 
@@ -101,14 +101,14 @@ def test_networks_are_ranked_by_noise_without_a_prediction():
     [
         ({"budget": 0}, "budget must be above 0"),
         ({"budget": 1.5}, r"budget must lie in \(0, 1\]"),
-        ({"horizon": 0}, "horizon must be an integer of at least 1"),
+        ({"steps": 0}, "steps must be an integer of at least 1"),
         ({"problem": 3}, "problem must be a problem"),
     ],
 )
 def test_advice_refuses(change, message):
     given = {"problem": ms.problems.softmax(64, 10), "stream": ms.streams.digits(10)}
     with pytest.raises(ms.MainstemError, match=f"advise: {message}"):
-        ms.advise(**(given | {"budget": 0.1, "horizon": 10} | change))
+        ms.advise(**(given | {"budget": 0.1, "steps": 10} | change))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_own_parts_rank_fedres_and_its_baselines(budget, order):
         ms.problems.personal(4, 2),
         ms.streams.residuals(20, shared=4, own=2, noise=0.3),
     )
-    advice = ms.advise(problem, stream, budget=budget, horizon=400)
+    advice = ms.advise(problem, stream, budget=budget, steps=400)
     assert [name_of(row.algorithm) for row in advice.rows] == order
     runs = [ms.simulate(row.algorithm, problem, stream, steps=400) for row in advice.rows]
     measured = [float(run.regret()) for run in runs]
@@ -154,10 +154,10 @@ def test_without_noise_the_step_is_three_quarters_of_the_limit_of_gradient_desce
 
 def test_the_step_balances_start_and_noise_over_long_horizons():
     """d^2 / (2 eta) + eta T v is least at d / sqrt(2 T v)."""
-    way, horizon = Way("gradients", 100, 0.0, 1), 10**7
-    found = best_step(way, PILOT, horizon)
-    assert found == pytest.approx(3 / np.sqrt(2 * horizon * PILOT.crowd), rel=1e-3)
-    assert predicted(found, way, PILOT, horizon) < predicted(2 * found, way, PILOT, horizon)
+    way, steps = Way("gradients", 100, 0.0, 1), 10**7
+    found = best_step(way, PILOT, steps)
+    assert found == pytest.approx(3 / np.sqrt(2 * steps * PILOT.crowd), rel=1e-3)
+    assert predicted(found, way, PILOT, steps) < predicted(2 * found, way, PILOT, steps)
 
 
 def test_delays_shorten_the_step():
@@ -181,12 +181,12 @@ def test_delays_shorten_the_step():
     ],
 )
 def test_the_way_is_read_off_the_parts(algorithm, way):
-    assert way_of(algorithm, clients=40, parameters=10, horizon=100) == way
+    assert way_of(algorithm, clients=40, parameters=10, steps=100) == way
 
 
 @value
 class rounded(Codec):
-    """A codec that does not say by how much it is off."""
+    """A codec that does not state its error."""
 
     def encode(self, vector, key):
         return vector.round()
@@ -217,7 +217,7 @@ class rounded(Codec):
 )
 def test_what_is_not_declared_is_not_guessed(algorithm, message):
     with pytest.raises(ms.MainstemError, match=message):
-        way_of(algorithm, clients=40, parameters=10, horizon=100)
+        way_of(algorithm, clients=40, parameters=10, steps=100)
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,8 @@ def test_auto_is_for_known_algorithms_and_streams():
 def test_a_pilot_is_short_and_inside_the_stream():
     rows = np.random.default_rng(0).normal(size=(60, 2))
     stream = ms.streams.arrays(rows, rows @ [1.0, 2.0], clients=3, deal=ms.streams.in_time())
-    assert look(ms.problems.linear(2), stream, horizon=10**6).steps == 20
-    assert look(ms.problems.linear(2), stream, horizon=3).steps == 3
+    assert run_pilot(ms.problems.linear(2), stream, steps=10**6).steps == 20
+    assert run_pilot(ms.problems.linear(2), stream, steps=3).steps == 3
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A world given by a table of numbers, so that a plain loop and the simulator see the same."""
+"""Worlds given by arrays of numbers, so that a plain loop and the simulator use the same samples."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from mainstem.value import leaf, value
 
 @value
 class tabled(Stream):
-    """Samples from tables: `tables` are (what is shown, what is hidden) and perhaps who sees it, all [T, K, ...].
+    """Samples from tables: `tables` are (shown, hidden) and perhaps the counts of real samples, all [T, K, ...].
 
     The numbers are leaves, so that tests on tables of one shape share a program.
     """

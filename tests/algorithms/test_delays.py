@@ -24,20 +24,20 @@ DELAYS = {
     "down": (0, 5),
     "unequal": ([0, 1, 5, 2], [5, 0, 1, 3]),
 }
-HEARD = np.random.default_rng(8).uniform(size=(T, K)) < 0.7
+SAMPLED = np.random.default_rng(8).uniform(size=(T, K)) < 0.7
 
 
 def _arguments(sync, delays):
     up, down = (np.broadcast_to(each, K) for each in delays)
     synced = set(np.flatnonzero(sync.after(np.arange(1, T + 1))) + 1)
-    return synced, lambda t: [k for k in range(K) if HEARD[t - 1, k]], up, down
+    return synced, lambda t: [k for k in range(K) if SAMPLED[t - 1, k]], up, down
 
 
 @pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS.keys())
 @pytest.mark.parametrize("sync", SYNCS.values(), ids=SYNCS.keys())
 def test_fedomd_on_slow_links(sync, delays):
-    algorithm = ms.fedomd(0.3, sync=sync, participation=parts.given(HEARD))
-    synced, heard, up, down = _arguments(sync, delays)
+    algorithm = ms.fedomd(0.3, sync=sync, participation=parts.given(SAMPLED))
+    synced, participants, up, down = _arguments(sync, delays)
     run = ms.simulate(
         algorithm,
         QUADRATIC.problem(),
@@ -55,7 +55,7 @@ def test_fedomd_on_slow_links(sync, delays):
         steps.euclidean,
         lambda t: 0.3,
         synced,
-        heard,
+        participants,
         up,
         down,
     )
@@ -65,9 +65,9 @@ def test_fedomd_on_slow_links(sync, delays):
 @pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS.keys())
 @pytest.mark.parametrize("sync", SYNCS.values(), ids=SYNCS.keys())
 def test_ofediq_on_slow_links(sync, delays):
-    rates = HEARD.mean(axis=0)  # by how often they were heard, messages count as in the paper
-    algorithm = ms.fedogd(0.05, sync=sync, participation=parts.given(HEARD))
-    synced, heard, up, down = _arguments(sync, delays)
+    rates = SAMPLED.mean(axis=0)  # with weights by how often clients were sampled, as in the paper
+    algorithm = ms.fedogd(0.05, sync=sync, participation=parts.given(SAMPLED))
+    synced, participants, up, down = _arguments(sync, delays)
     run = ms.simulate(
         algorithm,
         REGRESSION.problem,
@@ -78,7 +78,7 @@ def test_ofediq_on_slow_links(sync, delays):
         plain=True,
     )
     expected = ofediq_delayed(
-        REGRESSION.gradient, np.zeros(D), T, K, 0.05, rates, synced, heard, up, down
+        REGRESSION.gradient, np.zeros(D), T, K, 0.05, rates, synced, participants, up, down
     )
     agrees(run, expected, REGRESSION.loss)
 

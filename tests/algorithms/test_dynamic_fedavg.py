@@ -14,7 +14,7 @@ from tests.reference.dynamic_fedavg import dynamic_fedavg as reference
 T, K, N, RIDGE, STEP = 12, 5, 9, 0.3, 0.4
 EPOCHS, SIZES = np.array([1, 2, 3, 1, 4]), np.array([2, 9, 3, 4, 1])
 HOLDS = np.array([9, 9, 5, 8, 7])
-HEARD = np.random.default_rng(2).uniform(size=(T, K)).argsort(axis=1) < 3
+SAMPLED = np.random.default_rng(2).uniform(size=(T, K)).argsort(axis=1) < 3
 STREAM = ms.streams.walking(K, holds=HOLDS, drift=0.01, ridge=RIDGE)
 
 
@@ -62,7 +62,7 @@ def test_algorithm_1(incremental, normalised):
         STEP,
         epochs=EPOCHS,
         batch=np.minimum(SIZES, HOLDS),
-        participation=parts.given(HEARD),
+        participation=parts.given(SAMPLED),
         incremental=incremental,
         normalised=normalised,
     )
@@ -77,7 +77,7 @@ def test_algorithm_1(incremental, normalised):
         gradient,
         np.zeros(2),
         T=T,
-        participants=[list(np.flatnonzero(row)) for row in HEARD],
+        participants=[list(np.flatnonzero(row)) for row in SAMPLED],
         epochs=EPOCHS,
         batches=batches,
         step=STEP,

@@ -15,8 +15,8 @@ T, K, D = 40, 5, 3
 WORLD = losses(T, K, D)
 EXPERTS = losses(T, K, D, linear=True)
 EVERY = {"every": parts.every(5), "irregular": parts.after_steps([1, 2, 7, 20, 21, 33])}
-HEARD = np.random.default_rng(3).uniform(size=(T, K)) < 0.5
-HEARD[6] = False  # at one sync nobody is heard
+SAMPLED = np.random.default_rng(3).uniform(size=(T, K)) < 0.5
+SAMPLED[6] = False  # at one sync nobody participates
 
 
 def _run(mirror, problem, world, sync, participation):
@@ -27,7 +27,7 @@ def _run(mirror, problem, world, sync, participation):
     return ms.simulate(algorithm, problem, world.stream, steps=T, dtype="float64", measure=measure)
 
 
-def _loop(world, start, step, sync, heard):
+def _loop(world, start, step, sync, sampled):
     synced = set(np.flatnonzero(sync.after(np.arange(1, T + 1))) + 1)
     return loop(
         world.gradient,
@@ -37,7 +37,7 @@ def _loop(world, start, step, sync, heard):
         step,
         eta=lambda t: 0.4 / np.sqrt(t),
         sync=synced,
-        participants=lambda t: [k for k in range(K) if heard[t - 1, k]],
+        participants=lambda t: [k for k in range(K) if sampled[t - 1, k]],
     )
 
 
@@ -45,8 +45,8 @@ def _loop(world, start, step, sync, heard):
 @pytest.mark.parametrize("sync", EVERY.values(), ids=EVERY.keys())
 @pytest.mark.parametrize("geometry", ["box", "ball", "simplex"])
 def test_fedomd_equals_the_papers_loop(geometry, sync, partial):
-    heard = HEARD if partial else np.ones((T, K), bool)
-    participation = parts.given(heard) if partial else parts.everyone()
+    sampled = SAMPLED if partial else np.ones((T, K), bool)
+    participation = parts.given(sampled) if partial else parts.everyone()
     if geometry == "box":
         mirror, world = parts.euclidean(parts.box(-1, 1)), WORLD
         problem = world.problem(low=-1, high=1)
@@ -61,7 +61,7 @@ def test_fedomd_equals_the_papers_loop(geometry, sync, partial):
         problem, start = world.problem(), np.full(D, 1 / D)
         step = steps.entropy_simplex
     run = _run(mirror, problem, world, sync, participation)
-    expected = _loop(world, start, step, sync, heard)
+    expected = _loop(world, start, step, sync, sampled)
     agrees(run, expected, world.loss)
     collective = regret.collective_loss(expected["models"], world.loss)
     assert np.allclose(run.column("collective"), collective, rtol=0, atol=1e-10)
@@ -71,7 +71,7 @@ def test_fedomd_equals_the_papers_loop(geometry, sync, partial):
     assert np.allclose(np.ravel(ms.measure.average_model(run)), average, rtol=0, atol=1e-10)
 
 
-def test_adagrad_keeps_its_state_over_syncs():
+def test_adagrad_retains_its_state_over_syncs():
     algorithm = ms.fedomd(parts.adagrad(0.5, floor=1e-6), sync=parts.every(4))
     run = ms.simulate(algorithm, WORLD.problem(), WORLD.stream, steps=T, dtype="float64")
     models, squares, seen = np.zeros((K, D)), np.zeros((K, D)), []

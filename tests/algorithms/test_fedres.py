@@ -262,7 +262,7 @@ def test_pairs_are_models():
 
 @pytest.mark.parametrize("variant", ["aligned", "on_arrival"])
 def test_central_is_fedres_whose_clients_have_nothing_of_their_own(variant):
-    """With local features of zero the own models never move."""
+    """With local features of zero the own models never change."""
 
     def sample(key, t, k):
         x = random.normal(key, (3,))

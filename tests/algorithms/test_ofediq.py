@@ -16,13 +16,13 @@ RATES = [0.3, 0.5, 0.9, 1.0, 0.7]
 WORLD = regression(T, K, D)
 
 
-def _heard(participation, seed=0):
-    """Who the simulator hears, as a function of t."""
+def _participants(participation, seed=0):
+    """The clients that the simulator samples, as a function of t."""
     with jax.enable_x64(True):
-        table = {
+        sampled = {
             t: np.asarray(participation.heard(random.root(seed), t, K)) for t in range(1, T + 1)
         }
-    return lambda t: [k for k in range(K) if table[t][k]]
+    return lambda t: [k for k in range(K) if sampled[t][k]]
 
 
 @pytest.mark.parametrize("period", [1, 4])
@@ -30,9 +30,9 @@ def _heard(participation, seed=0):
 def test_ofediq_equals_the_papers_loop(period, rates):
     algorithm = ms.ofediq(0.05, rate=rates, period=period)
     run = ms.simulate(algorithm, WORLD.problem, WORLD.stream, steps=T, dtype="float64")
-    heard = _heard(algorithm.participation)
+    participants = _participants(algorithm.participation)
     expected = loop(
-        WORLD.gradient, np.zeros(D), T, K, 0.05, np.broadcast_to(rates, K), period, heard
+        WORLD.gradient, np.zeros(D), T, K, 0.05, np.broadcast_to(rates, K), period, participants
     )
     agrees(run, expected, WORLD.loss)
 
@@ -47,8 +47,8 @@ def test_the_quantised_message_is_the_papers():
             draws = np.asarray(random.uniform(key, (D,)))
         return quantise(vector, 3, 2, draws)
 
-    heard = _heard(algorithm.participation)
-    expected = loop(WORLD.gradient, np.zeros(D), T, K, 0.05, RATES, 3, heard, quantised)
+    participants = _participants(algorithm.participation)
+    expected = loop(WORLD.gradient, np.zeros(D), T, K, 0.05, RATES, 3, participants, quantised)
     agrees(run, expected, WORLD.loss)
 
 
@@ -70,7 +70,7 @@ def test_fedogd_is_gradient_descent_on_the_mean_loss():
     assert np.allclose(np.ravel(run.model), w, rtol=0, atol=1e-12)
 
 
-def test_a_schedule_moves_clients_and_server_alike():
+def test_a_schedule_applies_to_clients_and_server_alike():
     algorithm = ms.ofediq(parts.inverse_sqrt(0.2))
     run = ms.simulate(algorithm, WORLD.problem, WORLD.stream, steps=T, dtype="float64")
     w = np.zeros(D)
@@ -85,7 +85,7 @@ def test_adagrad_is_refused():
         ms.ofediq(parts.adagrad(0.1))
 
 
-def test_a_broadcast_between_two_syncs_keeps_what_was_not_sent():
+def test_a_broadcast_between_two_syncs_retains_what_was_not_sent():
     """At the free pace a model may come at any step; the gradients so far are sent all the same."""
     algorithm = ms.ofediq(0.1, period=3)
     problem = ms.problems.linear(2, intercept=False)

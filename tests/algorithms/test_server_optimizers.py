@@ -1,7 +1,7 @@
 """Adaptive federated optimisation (Reddi et al. 2021, Algorithm 2), one line each, against NumPy loops.
 
-The server is given :math:`-\\Delta_t`, the clients' mean move reversed. The rules are optax's: they divide by
-:math:`1 - \\beta^t` (Algorithm 2 does not), and FedAdagrad's :math:`\\tau` stands inside the root.
+The server is given :math:`-\\Delta_t`, the clients' mean change reversed. The rules are optax's: they divide by
+:math:`1 - \\beta^t` (Algorithm 2 does not), and FedAdagrad's :math:`\\tau` is inside the root.
 """
 
 import numpy as np
@@ -72,7 +72,7 @@ def world():
 
 
 def loop(world, rule, period):
-    """Local steps from the broadcast; every `period` steps the server moves by the mean move, reversed."""
+    """Local steps from the broadcast; every `period` steps the server steps along the mean change, reversed."""
     features, target, stream, _ = world
     w, state, merges = np.zeros(SIZE), rule(), 0
     local, losses = np.tile(w, (CLIENTS, 1)), []

@@ -1,4 +1,4 @@
-"""The command line as a user meets it, in an empty folder."""
+"""The command line, started in an empty folder."""
 
 import contextlib
 import io
@@ -82,27 +82,25 @@ def test_plan_prints_the_published_parameters(tmp_path, budget, expected):
 
 def test_advise_ranks_and_needs_no_algorithm(file):
     file.write_text(FILE.partition("[[algorithm]]")[0])
-    done = mainstem(
-        file.parent, "advise", file.name, "--budget", "0.1", "--horizon", "50", "--json"
-    )
-    told = json.loads(done.stdout)
-    assert told["ways"][0]["algorithm"] == "ofediq"
-    assert all(way["uplink_share"] <= 0.1 + 1e-9 for way in told["ways"])
-    assert told["measured"]["clients"] == 20
+    done = mainstem(file.parent, "advise", file.name, "--budget", "0.1", "--steps", "50", "--json")
+    output = json.loads(done.stdout)
+    assert output["ways"][0]["algorithm"] == "ofediq"
+    assert all(way["uplink_share"] <= 0.1 + 1e-9 for way in output["ways"])
+    assert output["measured"]["clients"] == 20
 
 
-def test_advise_says_what_is_missing(file):
+def test_advise_names_what_is_missing(file):
     file.write_text(FILE.partition("[simulate]")[0])
     done = mainstem(file.parent, "advise", file.name, "--budget", "0.1")
     assert done.returncode == 1
-    assert done.stderr == f"mainstem: {file.name}: [simulate] needs steps, or give --horizon\n"
+    assert done.stderr == f"mainstem: {file.name}: [simulate] needs steps, or give --steps\n"
 
 
 def test_bounds_prints_every_theorem(tmp_path):
     done = mainstem(tmp_path, "bounds", "--json")
     lines = {line["theorem"]: line for line in json.loads(done.stdout)}
     assert len(lines) == 19
-    assert lines["fedomd_theorem_1"]["value"] == 450 + 1000  # D^2/eta + 5 eta L^2 tau T
+    assert lines["fedomd_theorem_1"]["value"] == 1125 + 400  # D^2/eta + 5 eta L^2 tau T
     assert "guarantee" in mainstem(tmp_path, "bounds").stdout
 
 
@@ -222,11 +220,11 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
             _, stderr = process.communicate(timeout=15)
             break
     assert process.returncode == 130, stderr
-    assert "the same command goes on" in stderr
+    assert "the same command resumes it" in stderr
     assert (trace.parent / "checkpoint.npz").exists()
 
 
-def test_data_list_says_what_is_cached(tmp_path, monkeypatch):
+def test_data_list_shows_what_is_cached(tmp_path, monkeypatch):
     monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path))
     done = mainstem(tmp_path, "data", "list", "--json")
     rows = json.loads(done.stdout)

@@ -68,7 +68,8 @@ CASES: dict[str, Case] = {name: _usual(name) for name in algorithms.__all__} | {
         ms.fedres_sgd(parts.adagrad(0.3), own_step=parts.inverse_sqrt(0.1), period=3)
     ),
     "fedres_sgd gradients": Case(
-        ms.fedres_sgd(0.1, message="gradient", codec=parts.quantiser(3), collect=parts.median())
+        # A step of 0.1 is unstable here: in 200 steps a rounding error of 1e-16 grows to 1e-7.
+        ms.fedres_sgd(0.02, message="gradient", codec=parts.quantiser(3), collect=parts.median())
     ),
     "dynamic_fedavg batches": Case(
         ms.dynamic_fedavg(0.3, epochs=3, batch=5, participation=parts.exactly(3)), batches=True

@@ -192,10 +192,10 @@ NUMBERED = [made for _, made in ALL if numbers_of(made) is not None]
 @pytest.mark.parametrize("made", NUMBERED, ids=lambda it: repr(it)[:60])
 def test_three_values_that_differ_in_a_number_compile_once(made):
     leaves, tree = jax.tree.flatten(made)
-    place = numbers_of(made)
+    position = numbers_of(made)
 
     def other(factor):
-        changed = [leaf * factor if n == place else leaf for n, leaf in enumerate(leaves)]
+        changed = [leaf * factor if n == position else leaf for n, leaf in enumerate(leaves)]
         return jax.tree.unflatten(tree, changed)
 
     run = _sampled if isinstance(made, Stream) else compiled

@@ -12,7 +12,7 @@ from mainstem.datasets import libsvm, openml, source, uci
 
 
 class Web:
-    """Serves what it was told to, at paths that it was told."""
+    """Serves the given bodies at the given paths."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -21,7 +21,7 @@ class Web:
         self.encoding: dict[str, str] = {}
 
     def serve(self, path: str, body: bytes) -> None:
-        """Answers `path` with the whole body."""
+        """Answers `path` with the complete body."""
         self.bodies[path] = body
         self.declared[path] = len(body)
 
@@ -62,7 +62,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def mirrored(web: Web, monkeypatch: pytest.MonkeyPatch) -> Web:
-    """The whole internet is this server: public addresses are asked for by their path."""
+    """Requests to public addresses go to this server, by their path."""
 
     def download(url: str) -> bytes:
         return source.download(web.url + urlsplit(url).path)
@@ -74,7 +74,7 @@ def mirrored(web: Web, monkeypatch: pytest.MonkeyPatch) -> Web:
 
 @pytest.fixture
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of our own."""
+    """An empty cache."""
     monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path / "cache"))
     return tmp_path / "cache"
 

@@ -91,14 +91,14 @@ def test_letter_begins_with_a_t(filled: Path) -> None:
     np.testing.assert_allclose(table.features[0, :4] * 15, [2, 8, 3, 5], rtol=1e-6)
 
 
-def test_air_quality_scales_what_the_sensors_said(filled: Path) -> None:
+def test_air_quality_scales_what_the_sensors_measured(filled: Path) -> None:
     table = datasets.load("air_quality")
     raw = read(filled / "air_quality" / "AirQualityUCI.csv.gz")
     used = np.stack([raw[name] for name in (*table.names, "C6H6(GT)")], axis=1)
-    kept = used[(used != -200).all(axis=1)]
-    low, high = kept.min(axis=0), kept.max(axis=0)
+    complete = used[(used != -200).all(axis=1)]
+    low, high = complete.min(axis=0), complete.max(axis=0)
     back = np.column_stack([table.features, table.target]) * (high - low) + low
-    np.testing.assert_allclose(back, kept, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(back, complete, rtol=1e-4, atol=1e-3)
     assert (low[-1], high[-1]) == (0.1, 63.7)  # micrograms of benzene, UCI 360
 
 
@@ -112,7 +112,7 @@ def test_appliances_uses_the_25_columns_of_the_paper(filled: Path) -> None:
     np.testing.assert_allclose(table.target[:3] * 1070 + 10, [60, 60, 50], rtol=1e-5)  # 10..1080 Wh
 
 
-def test_sensorless_is_said_to_be_partial(filled: Path) -> None:
+def test_sensorless_is_marked_as_partial(filled: Path) -> None:
     assert datasets.status("sensorless") == "partial"
     with pytest.warns(UserWarning, match="partial.*2,200 of the 58,509 rows"):
         table = datasets.load("sensorless")

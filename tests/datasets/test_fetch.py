@@ -1,4 +1,4 @@
-"""Fetch, parse, verify, cache: the whole path over HTTP, and every way in which it can fail."""
+"""Fetch, parse, verify, cache: the complete path over HTTP, and every way in which it can fail."""
 
 import gzip
 import io
@@ -43,7 +43,7 @@ def toy(web: Any, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Datase
         task="classification",
         about="Three rows",
         licence="none",
-        sources=(uci(9, "toy+set", tables, site=web.url),),
+        sources=(uci(9, "toy+set", tables, base_url=web.url),),
         proof=proof.sha256(fingerprint(ARRAYS)),
         decode=decode.two_parts,
     )
@@ -80,15 +80,15 @@ def test_a_compressed_answer_is_unpacked(toy: Dataset, web: Any) -> None:
 
 
 def refused(entry: Dataset, cache_folder: Path, why: str) -> str:
-    """Fetching fails in one line that says why, and the cache stays empty."""
+    """Fetching fails with one line that gives the reason, and the cache stays empty."""
     with pytest.raises(DataUnavailable, match=why) as error:
         datasets.get(entry.name)
-    said = str(error.value)
-    assert "\n" not in said
-    assert said.endswith("or set MAINSTEM_DATA to a folder that holds toy/toy.npz")
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.endswith("or set MAINSTEM_DATA to a folder that holds toy/toy.npz")
     assert list(cache_folder.iterdir()) == []
     assert datasets.status(entry.name) == "missing"
-    return said
+    return message
 
 
 def test_a_wrong_checksum(
@@ -116,7 +116,7 @@ def test_a_404(toy: Dataset, web: Any, cache_folder: Path) -> None:
 
 
 def test_nobody_answers(toy: Dataset, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = uci(9, "toy+set", convert.letter, site="http://127.0.0.1:1")
+    closed = uci(9, "toy+set", convert.letter, base_url="http://127.0.0.1:1")
     entry = known(toy._replace(sources=(closed,)), monkeypatch)
     refused(entry, cache_folder, "did not arrive: .*refused")
 
@@ -131,20 +131,20 @@ def test_a_format_that_has_changed(
 
 
 def test_the_next_source_steps_in(toy: Dataset, web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = libsvm(("toy",), 2, convert.sensorless_libsvm, site=web.url)
+    absent = libsvm(("toy",), 2, convert.sensorless_libsvm, base_url=web.url)
     known(toy._replace(sources=(absent, *toy.sources)), monkeypatch)
     assert len(datasets.load("toy").target) == 3
 
 
-def test_all_failures_are_told(
+def test_all_failures_are_in_the_error(
     toy: Dataset, web: Any, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web.bodies.clear()
-    absent = libsvm(("toy",), 2, convert.sensorless_libsvm, site=web.url)
+    absent = libsvm(("toy",), 2, convert.sensorless_libsvm, base_url=web.url)
     entry = known(toy._replace(sources=(absent, *toy.sources)), monkeypatch)
-    said = refused(entry, cache_folder, "404")
-    assert "LIBSVM toy: " in said
-    assert "UCI 9: " in said
+    message = refused(entry, cache_folder, "404")
+    assert "LIBSVM toy: " in message
+    assert "UCI 9: " in message
 
 
 def test_a_damaged_cache_is_refused_and_left_alone(
@@ -176,7 +176,7 @@ def test_a_folder_without_the_file_is_filled(toy: Dataset, cache_folder: Path) -
     assert (cache_folder / "toy" / "notes.txt").read_text() == "mine"
 
 
-def test_a_cache_that_cannot_be_written_is_said_before_the_download(
+def test_a_cache_that_cannot_be_written_is_refused_before_the_download(
     toy: Dataset, web: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

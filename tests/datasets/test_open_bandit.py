@@ -55,7 +55,7 @@ def numbered(arrays: Arrays) -> bytes:
 
 
 def tables(arrays: Arrays) -> dict[str, bytes]:
-    """The two members of the wheel, among others of the same names."""
+    """The two files of the wheel, among others of the same names."""
     mark = "item_context/"
     items = {name[len(mark) :]: arrays[name] for name in arrays if name.startswith(mark)}
     log = {name: arrays[name] for name in arrays if not name.startswith(mark)}
@@ -67,12 +67,12 @@ def tables(arrays: Arrays) -> dict[str, bytes]:
     }
 
 
-def wheel(members: dict[str, bytes]) -> bytes:
+def wheel(files: dict[str, bytes]) -> bytes:
     """The least that pip takes for obp 0.4.1."""
     info = "obp-0.4.1.dist-info"
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
+        for name, content in files.items():
             archive.writestr(name, content)
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: obp\nVersion: 0.4.1\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
@@ -100,8 +100,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
     return arrays
 
 
-def put(shelf: Path, members: dict[str, bytes]) -> None:
-    (shelf / "obp-0.4.1-py3-none-any.whl").write_bytes(wheel(members))
+def put(shelf: Path, files: dict[str, bytes]) -> None:
+    (shelf / "obp-0.4.1-py3-none-any.whl").write_bytes(wheel(files))
 
 
 def test_the_log_is_whole(filled: Path) -> None:
@@ -248,18 +248,18 @@ def test_the_wheel_becomes_the_cached_files(
         )
         assert list(made) == list(wanted)
         assert fingerprint(made) == fingerprint(wanted)
-    packed = [(place / FILES[1]).read_bytes() for place in (folder, filled / "open_bandit_small")]
+    packed = [(each / FILES[1]).read_bytes() for each in (folder, filled / "open_bandit_small")]
     assert gzip.decompress(packed[0]) == gzip.decompress(packed[1])
 
 
 def refused(cache_folder: Path, why: str) -> None:
-    """Fetching fails in one line that says why, and the cache stays empty."""
+    """Fetching fails with one line that gives the reason, and the cache stays empty."""
     with pytest.raises(DataUnavailable, match=f"PyPI obp 0.4.1: {why}") as error:
         datasets.get(NAME)
-    said = str(error.value)
-    assert "\n" not in said
-    place = "open_bandit_small"
-    assert said.endswith(f"to a folder that holds {place}/{FILES[0]} and {place}/{FILES[1]}")
+    message = str(error.value)
+    assert "\n" not in message
+    name = "open_bandit_small"
+    assert message.endswith(f"to a folder that holds {name}/{FILES[0]} and {name}/{FILES[1]}")
     assert list(cache_folder.iterdir()) == []
 
 
@@ -281,37 +281,37 @@ def test_pip_never_ends(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("output", "why"),
     [
         ("/usr/bin/python: No module named pip\n", "failed: /usr/bin/python: No module named pip"),
-        ("ERROR: a\nERROR:  no   space\n\n[notice] news\n", "failed: no space"),
-        ("", "failed: it said nothing"),
+        ("ERROR: a\nERROR:  no   space\n\n[notice] a notice\n", "failed: no space"),
+        ("", "failed: it output nothing"),
     ],
 )
-def test_what_pip_said_last_is_told(
-    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str
+def test_the_last_line_of_pip_is_in_the_error(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, output: str, why: str
 ) -> None:
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, 1, "", said)
+        return subprocess.CompletedProcess(command, 1, "", output)
 
     monkeypatch.setattr(subprocess, "run", run)
     refused(cache_folder, f"pip download obp==0.4.1 {why}")
 
 
-def without(members: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: body for name, body in members.items() if "item_context" not in name}
+def without(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: body for name, body in files.items() if "item_context" not in name}
 
 
-def renamed(members: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: body.replace(b"click", b"clack") for name, body in members.items()}
+def renamed(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: body.replace(b"click", b"clack") for name, body in files.items()}
 
 
-def ragged(members: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: body + b"4,5\n" for name, body in members.items()}
+def ragged(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: body + b"4,5\n" for name, body in files.items()}
 
 
-def other(members: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: body.replace(b"0.25", b"0.26") for name, body in members.items()}
+def other(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: body.replace(b"0.25", b"0.26") for name, body in files.items()}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""PJM: the file that the user brings, and the table that is made of it."""
+"""PJM: the file that the user brings, and the table that is made from it."""
 
 from pathlib import Path
 
@@ -13,17 +13,17 @@ from mainstem.errors import BadData, DataUnavailable
 HOUR = np.timedelta64(1, "h")
 
 
-def test_the_refusal_says_which_file_and_where_to_put_it(cache_folder: Path) -> None:
+def test_the_refusal_names_the_file_and_where_to_put_it(cache_folder: Path) -> None:
     with pytest.raises(DataUnavailable) as refused:
         datasets.load("pjm_hourly")
-    said = str(refused.value)
-    assert f"download est_hourly.paruqet from {pjm.PAGE}" in said
-    assert f"put it at {cache_folder / 'est_hourly.paruqet'}" in said
-    assert "\n" not in said
+    message = str(refused.value)
+    assert f"download est_hourly.paruqet from {pjm.PAGE}" in message
+    assert f"put it at {cache_folder / 'est_hourly.paruqet'}" in message
+    assert "\n" not in message
     assert list(cache_folder.iterdir()) == []
 
 
-def test_hours_are_ordered_completed_and_the_first_of_twins_kept(tmp_path: Path) -> None:
+def test_hours_are_ordered_completed_and_the_first_of_twins_is_used(tmp_path: Path) -> None:
     start = np.datetime64("2018-11-04T00", "s")
     stamps = np.array([start + 4 * HOUR, start, start + HOUR, start + HOUR, start + 2 * HOUR])
     loads = np.array([4, 0, 1, 100, 2], dtype=np.float64)
@@ -60,7 +60,7 @@ def test_the_kaggle_file_becomes_the_cached_one(shared: Path, cache_folder: Path
 
 
 def invented() -> dict[str, np.ndarray]:
-    """Loads that say their own hour and zone: hour + 1000 * (zone + 1), 400 hours of the window."""
+    """Loads that encode their hour and zone: hour + 1000 * (zone + 1), 400 hours of the window."""
     hours = pjm.FIRST + np.arange(-5, 400) * HOUR
     count = np.arange(-5, 400)
     loads = {zone: (count + 1000.0 * (n + 1)) for n, zone in enumerate(pjm.ZONES)}

@@ -15,12 +15,12 @@ from mainstem.errors import BadParameter, DataUnavailable
 
 @pytest.mark.parametrize("name", datasets.names())
 def test_every_dataset_is_described(name: str) -> None:
-    told = datasets.describe(name)
-    assert told.name == name
-    assert told.task in ("classification", "regression", "bandit")
-    assert told.about
-    assert told.licence
-    assert told.sources
+    described = datasets.describe(name)
+    assert described.name == name
+    assert described.task in ("classification", "regression", "bandit")
+    assert described.about
+    assert described.licence
+    assert described.sources
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:

@@ -31,21 +31,21 @@ def cached(shared: Path, name: str) -> Arrays:
 
 
 def comes_back(name: str, arrays: Arrays, folder: Path) -> None:
-    """The entry fetches the arrays it should, and the cache keeps them."""
+    """The entry fetches the expected arrays, and the cache stores them."""
     entry = catalogue.find(name)
     assert fingerprint(fetch(entry)) == fingerprint(arrays)
-    kept = read(folder / name / entry.file)
-    assert list(kept) == list(arrays)
-    assert {name: column.dtype for name, column in kept.items()} == {
+    stored = read(folder / name / entry.file)
+    assert list(stored) == list(arrays)
+    assert {name: column.dtype for name, column in stored.items()} == {
         name: column.dtype for name, column in arrays.items()
     }
-    assert fingerprint(kept) == fingerprint(arrays)
+    assert fingerprint(stored) == fingerprint(arrays)
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zipped(files: dict[str, bytes]) -> bytes:
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
-        for name, content in members.items():
+        for name, content in files.items():
             archive.writestr(name, content)
     return body.getvalue()
 
@@ -100,7 +100,7 @@ def test_shuttle(
 ) -> None:
     arrays = cached(shared, "shuttle")
     train, test = part(arrays, "train"), part(arrays, "test")
-    # the SHA-256 of the two members of UCI's statlog+shuttle.zip, as others have published them
+    # the SHA-256 of the two files of UCI's statlog+shuttle.zip, as others have published them
     assert hashlib.sha256(train).hexdigest().startswith("87b24ee9fb5137e1d417659cf905d84d")
     assert hashlib.sha256(test).hexdigest().startswith("f776934a628d9b94c482cb058a76ddaa")
     tables = {"shuttle.trn.Z": compress(train), "shuttle.tst": test}
@@ -178,9 +178,9 @@ def test_elec2(shared: Path, mirrored: Any, cache_folder: Path) -> None:
     arrays = cached(shared, "elec2")
     numbers = np.array([[f"{value:.6f}" for value in row] for row in arrays["X"]])
     dates = np.full(len(numbers), "0.4428")
-    moves = np.where(arrays["y"] == 1, "UP", "DOWN")
+    labels = np.where(arrays["y"] == 1, "UP", "DOWN")
     names = ["date", "day", *arrays["feature_names"].tolist()]
-    as_openml(mirrored, 151, names, "UP,DOWN", rows(dates, dates, numbers, moves, joined=","))
+    as_openml(mirrored, 151, names, "UP,DOWN", rows(dates, dates, numbers, labels, joined=","))
     comes_back("elec2", arrays, cache_folder)
 
 
@@ -227,7 +227,7 @@ def test_a_csv_is_written_as_it_was_cached(shared: Path, tmp_path: Path, name: s
 
 
 def full_sensorless(shared: Path) -> Arrays:
-    """The rows that we have, and rows of zeros in place of those that we have not."""
+    """The rows that the cache has, and rows of zeros instead of the others."""
     entry = catalogue.DATASETS["sensorless"].stand_in
     assert entry is not None
     arrays = read(shared / entry.name / entry.file)
@@ -283,9 +283,9 @@ def sensorless(arrays: Arrays, change: str) -> Arrays:
 def test_the_full_sensorless_set_is_known_by_its_facts(
     shared: Path, change: str, fault: str
 ) -> None:
-    told = proof.sensorless(sensorless(full_sensorless(shared), change))
-    assert told.startswith(fault)
-    assert bool(told) == bool(fault)
+    found = proof.sensorless(sensorless(full_sensorless(shared), change))
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
 
 
 def test_reordered_rows_are_not_the_dataset(

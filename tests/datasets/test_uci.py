@@ -12,30 +12,30 @@ from mainstem.datasets import uci
 from mainstem.errors import BadData
 
 
-def zipped(**members: bytes) -> bytes:
+def zipped(**files: bytes) -> bytes:
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
+        for name, content in files.items():
             archive.writestr(name, content)
     return body.getvalue()
 
 
-def test_members_are_found_in_folders_and_unpacked(compress: Callable[..., bytes]) -> None:
+def test_files_are_found_in_folders_and_unpacked(compress: Callable[..., bytes]) -> None:
     archive = {
         "Index": b"",
         "data/plain.csv": b"1,2\n",
         "packed.data.gz": gzip.compress(b"3 4\n"),
         "old.trn.Z": compress(b"5 6\n"),
     }
-    member = uci.members(zipped(**archive))
-    assert member("plain.csv") == b"1,2\n"
-    assert member("packed.data") == b"3 4\n"
-    assert member("old.trn") == b"5 6\n"
+    read = uci.members(zipped(**archive))
+    assert read("plain.csv") == b"1,2\n"
+    assert read("packed.data") == b"3 4\n"
+    assert read("old.trn") == b"5 6\n"
     with pytest.raises(BadData, match=r"no absent\.txt, only Index, data/plain\.csv"):
-        member("absent.txt")
+        read("absent.txt")
 
 
-def test_a_damaged_member_is_refused() -> None:
+def test_a_damaged_file_is_refused() -> None:
     packed = gzip.compress(b"3 4\n" * 100)
     with pytest.raises(BadData, match=r"x\.gz in UCI's archive is damaged"):
         uci.members(zipped(**{"x.gz": packed[:-9]}))("x")

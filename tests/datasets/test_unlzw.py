@@ -31,8 +31,8 @@ def test_gzip_reads_the_same_from_what_the_tests_encode(
     compress: Callable[..., bytes], entries: int
 ) -> None:
     packed = compress(TEXT, clear_after=entries)
-    told = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
-    assert told == TEXT
+    unpacked = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
+    assert unpacked == TEXT
 
 
 def test_any_bytes_survive(compress: Callable[..., bytes]) -> None:

@@ -17,7 +17,7 @@ class Client(NamedTuple):
 
 @mx.value
 class Probe(mx.Algorithm):
-    """Its model is what `download` was last told."""
+    """Its model is the `merged` of the last `download`."""
 
     participation: mx.Participation = mx.any_participation()
     sync: mx.Sync = mx.any_sync()
@@ -45,24 +45,24 @@ class Probe(mx.Algorithm):
         return Client(params, mx.jnp.full_like(params, merged))
 
 
-HEARD = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]], bool)
+SAMPLED = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]], bool)
 NEWEST = [3, 5, 1]
 
 
 def merged(**settings):
-    algorithm = Probe(parts.given(HEARD), settings.pop("sync", parts.every(1)))
+    algorithm = Probe(parts.given(SAMPLED), settings.pop("sync", parts.every(1)))
     problem, stream = ms.problems.quadratic(1), ms.streams.alternating(3)
     run = ms.simulate(algorithm, problem, stream, steps=6, dtype="float64", measure=(), **settings)
     return run.client_models.ravel().tolist()
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_it_is_the_newest_step_that_was_heard(plain):
+def test_it_is_the_newest_step_that_was_merged(plain):
     assert merged(plain=plain) == NEWEST
 
 
 def test_it_stays_where_it_was_while_nothing_arrives():
-    """Step 6 hears nobody, and steps 4 to 6 nobody but client 1."""
+    """At step 6 nobody participates, at steps 4 to 6 only client 1."""
     assert merged(sync=parts.after_steps([1, 2, 3, 4, 5, 6])) == NEWEST
 
 

@@ -1,4 +1,4 @@
-"""The host prepares the next stretch while the device works on this one."""
+"""The host prepares the next chunk while the device computes the current one."""
 
 import pytest
 
@@ -9,15 +9,15 @@ from mainstem.streams.arrays import Rows
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_a_stretch_is_dispatched_before_the_next_is_prepared(monkeypatch, seeds):
-    said = []
+    calls = []
     advance, chunk = program.Program.advance, Rows.chunk
 
     def dispatched(self, state, key, drawn, feed, shape):
-        said.append(("dispatch", int(feed.first)))
+        calls.append(("dispatch", int(feed.first)))
         return advance(self, state, key, drawn, feed, shape)
 
     def prepared(self, seed, first, last):
-        said.append(("prepare", first))
+        calls.append(("prepare", first))
         return chunk(self, seed, first, last)
 
     monkeypatch.setattr(program.Program, "advance", dispatched)
@@ -30,7 +30,7 @@ def test_a_stretch_is_dispatched_before_the_next_is_prepared(monkeypatch, seeds)
         seeds=seeds,
         measure=(),
     )
-    rest = [each for each in said if each != ("prepare", 1)]
+    rest = [each for each in calls if each != ("prepare", 1)]
     order = [each for n, each in enumerate(rest) if each not in rest[:n]]
     if seeds == 1:
         assert order == [

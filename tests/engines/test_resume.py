@@ -1,4 +1,4 @@
-"""A run that dies goes on where it was: killed processes, interrupts, and folders of other runs."""
+"""Resuming: a stopped run continues where it was: killed processes, interrupts, and folders of other runs."""
 
 import json
 import os
@@ -133,19 +133,21 @@ def _small(folder, algorithm=None, problem=None):
     return ms.simulate(algorithm or ms.fedogd(0.1), problem, stream, folder=folder, **SMALL)
 
 
-@pytest.mark.parametrize("place", ["_join", "npz"])
-def test_a_run_that_dies_while_it_is_being_finished_can_be_finished(tmp_path, monkeypatch, place):
+@pytest.mark.parametrize("function", ["_join", "npz"])
+def test_a_run_that_dies_while_it_is_being_finished_can_be_finished(
+    tmp_path, monkeypatch, function
+):
     """Killed, or out of disk, after the last checkpoint and before the end."""
     whole = _small(tmp_path / "whole")
     with monkeypatch.context() as patch:
-        real = getattr(folders, place)
+        real = getattr(folders, function)
 
         def full(*given):
-            if place == "_join" or "server" in given[0]:
+            if function == "_join" or "server" in given[0]:
                 raise OSError(28, "No space left on device")
             return real(*given)
 
-        patch.setattr(folders, place, full)
+        patch.setattr(folders, function, full)
         with pytest.raises(OSError, match="No space left"):
             _small(tmp_path / "run")
     resumed = _small(tmp_path / "run")
@@ -185,7 +187,7 @@ def test_code_that_nothing_can_tell_from_other_code_is_refused_for_a_folder(tmp_
         lambda params, x: x @ params["w"] + 0 * id(opaque),
         lambda score, y: (score - y) ** 2,
     )
-    with pytest.raises(ms.MainstemError, match="has no name to tell it by"):
+    with pytest.raises(ms.MainstemError, match="has no name that identifies it"):
         _small(tmp_path / "run", problem=problem)
     assert not (tmp_path / "run").exists()
 
@@ -209,7 +211,8 @@ def test_a_folder_that_another_process_holds_is_not_touched(tmp_path):
     """It is locked before anything is written to it."""
     folder = tmp_path / "run"
     folder.mkdir()
-    with folders.lock(folder):
-        with pytest.raises(ms.MainstemError, match="another process is running it"):
-            _small(folder)
-        assert [path.name for path in folder.iterdir()] == ["lock"]
+    held = folders.lock(folder)
+    with pytest.raises(ms.MainstemError, match="another process is running it"):
+        _small(folder)
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+    held.release()

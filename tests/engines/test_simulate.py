@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_refused_in_one_line():
 
 
 def test_a_half_open_domain_is_one():
-    """Its best model is sought in it, and it is no match for another one."""
+    """The best model is searched in it, and it is not equal to another domain."""
     box = parts.box(0, np.inf)
     run = ms.simulate(ms.fedogd(0.1), ms.problems.linear(1, domain=box), LINE, steps=5)
     assert run.domain == box
@@ -93,14 +93,14 @@ def test_debug_mode_gives_the_same_run():
 def test_bits_are_messages_times_their_price():
     algorithm = ms.ofediq(0.1, rate=0.5, period=3, levels=3, blocks=13)
     run = ms.simulate(algorithm, PROBLEM, STREAM, steps=20)
-    heard = run.column("heard")
-    assert set(np.flatnonzero(heard) + 1) <= set(range(3, 21, 3))
+    uploads = run.column("uploads")
+    assert set(np.flatnonzero(uploads) + 1) <= set(range(3, 21, 3))
     price = 32 * 13 + 650 * (1 + 2)
-    assert np.array_equal(run.uplink_bits, np.cumsum(heard) * price)
-    assert np.array_equal(run.uplink_bytes, np.cumsum(heard) * algorithm.codec.nbytes(650, 32))
+    assert np.array_equal(run.uplink_bits, np.cumsum(uploads) * price)
+    assert np.array_equal(run.uplink_bytes, np.cumsum(uploads) * algorithm.codec.nbytes(650, 32))
     downloads = np.where(np.arange(1, 21) % 3 == 0, 10, 0)
     assert np.array_equal(run.downlink_bits, np.cumsum(downloads) * 32 * 650)
-    assert run.uplink_saving == pytest.approx(1 - heard.sum() * price / (20 * 10 * 32 * 650))
+    assert run.uplink_saving == pytest.approx(1 - uploads.sum() * price / (20 * 10 * 32 * 650))
 
 
 def test_float64_counts_64_bits():
@@ -109,15 +109,15 @@ def test_float64_counts_64_bits():
 
 
 def test_a_cohort_never_drops_a_participant():
-    """At one sync everybody is heard, at the others hardly anybody: all must count."""
-    heard = np.zeros((9, 10), bool)
-    heard[4, :7] = True
-    heard[7, 3] = True
-    algorithm = ms.fedogd(0.1, participation=parts.given(heard))
+    """At one sync most clients participate, at the others hardly any: all must count."""
+    sampled = np.zeros((9, 10), bool)
+    sampled[4, :7] = True
+    sampled[7, 3] = True
+    algorithm = ms.fedogd(0.1, participation=parts.given(sampled))
     settings = {"steps": 9, "dtype": "float64"}
     fast = ms.simulate(algorithm, PROBLEM, STREAM, **settings)
     plain = ms.simulate(algorithm, PROBLEM, STREAM, plain=True, **settings)
-    assert np.array_equal(fast.column("heard"), heard.sum(axis=1))
+    assert np.array_equal(fast.column("uploads"), sampled.sum(axis=1))
     assert np.allclose(fast.loss, plain.loss, rtol=0, atol=1e-12)
 
 
@@ -200,7 +200,7 @@ def test_expected_losses_of_another_problem_are_refused():
     )
 
 
-def test_a_diverged_run_says_so():
+def test_a_diverged_run_is_refused_as_such():
     stream = ms.streams.arrays(np.ones((9, 3)) * 1e3, np.ones(9), clients=3)
     run = ms.simulate(ms.fedogd(10.0), ms.problems.linear(3), stream, steps=60)
     with pytest.raises(ms.MainstemError, match="regret: the run diverged"):

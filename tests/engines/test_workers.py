@@ -1,4 +1,4 @@
-"""Seeds over the cores: the same runs as one at a time, and as easily resumed."""
+"""Workers: seeds distributed over the cores give the same runs as one at a time, and can be resumed."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_threads_give_the_runs_one_by_one(monkeypatch):
 def test_a_run_over_threads_is_resumed_on_any_number_of_cores(monkeypatch, tmp_path):
     cores(monkeypatch, 2)
     whole = simulated()
-    write, calls = engine.Book.write, []
+    write, calls = engine.Recorder.write, []
 
     def interrupted(self, *given):
         write(self, *given)
@@ -74,7 +74,7 @@ def test_a_run_over_threads_is_resumed_on_any_number_of_cores(monkeypatch, tmp_p
 
     settings = {"folder": tmp_path / "run", "checkpoint": 0.0}
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Book, "write", interrupted)
+        patch.setattr(engine.Recorder, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
             simulated(**settings)
     assert calls == [10, 20]
@@ -82,13 +82,13 @@ def test_a_run_over_threads_is_resumed_on_any_number_of_cores(monkeypatch, tmp_p
     agree(simulated(**settings), whole)
 
 
-def test_a_worker_that_fails_says_so(monkeypatch):
+def test_a_worker_that_fails_raises_its_error(monkeypatch):
     cores(monkeypatch, 2)
 
     def broken(self, *given):
         raise FloatingPointError("out of order")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Team, "advance", broken)
+        patch.setattr(engine.SeedGroup, "advance", broken)
         with pytest.raises(FloatingPointError, match="out of order"):
             simulated()

@@ -73,7 +73,7 @@ def ridged_logistic():
 
 
 def exactly(found, value):
-    """To 1e-8, and it says so."""
+    """Equal to 1e-8, and declared exact."""
     assert found.how == EXACT
     assert float(found) == pytest.approx(value, abs=1e-8, rel=0)
 

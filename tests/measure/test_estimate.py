@@ -1,4 +1,4 @@
-"""Estimates: what they say of themselves, and that intervals cover as often as they state."""
+"""Estimates: the uncertainty that they state, and that intervals cover as often as they state."""
 
 import functools
 
@@ -26,7 +26,7 @@ from tests.algorithms.table import regression
 # --- one number -----------------------------------------------------------------------------------
 
 
-def test_an_estimate_says_how_sure_it_is():
+def test_an_estimate_states_its_uncertainty():
     assert exact(2) == Estimate(2.0, 2.0, 2.0, EXACT)
     assert at_least(2) == Estimate(2.0, 2.0, np.inf, LEAST)
     assert at_most(2) == Estimate(2.0, 0.0, 2.0, MOST)
@@ -44,7 +44,7 @@ def test_the_interval_of_a_mean_is_students():
     assert found[1:3] == pytest.approx(tuple(student), rel=1e-12)
 
 
-def test_one_value_says_nothing_of_the_mean():
+def test_one_value_gives_no_interval_for_the_mean():
     assert mean([7.0]) == Estimate(7.0, -np.inf, np.inf, INTERVAL)
 
 
@@ -107,7 +107,7 @@ def test_intervals_cover_the_truth_in_90_of_100_seeds(name):
     found = [spread(Prefix(problem, stream, STEPS, seed=seed), AT) for seed in range(300)]
     assert np.all(covered(found[:100], truth) >= 90)
     assert np.all(covered(found, truth) >= 270)
-    # and not by being wide: the errors are as large as the intervals say
+    # and not by being wide: the errors are as large as the intervals state
     values = np.array([[e.value for e in row] for row in found])
     reach = np.array([[e.high - e.value for e in row] for row in found])
     stated = np.sqrt(np.mean(reach**2, axis=0)) / stats.t.ppf(0.975, GROUPS - 1)
@@ -129,7 +129,7 @@ def by_hand(w):
         noise = np.mean([np.trace(np.cov(stretch[:, k].T)) for k in range(K)])
         means = stretch.mean(axis=0)
         apart = np.mean([np.sum((own - means.mean(axis=0)) ** 2) for own in means])
-        too_much = (1 - 1 / K) * noise / 4  # what noise alone keeps the means apart
+        too_much = (1 - 1 / K) * noise / 4  # the distance of the means due to noise alone
         crowd = np.mean(np.sum(stretch.mean(axis=1) ** 2, axis=1))
         rows.append((noise, apart - too_much, crowd))
     return np.array(rows)

@@ -1,4 +1,4 @@
-"""What a run says of itself: held-out marks, deviation in dB, a bandit's regret so far."""
+"""Measurements of a run: held-out marks, deviation in dB, a bandit's regret so far."""
 
 import jax
 import numpy as np
@@ -39,7 +39,7 @@ def test_held_out_marks_are_balanced_accuracies_of_the_final_models(stream):
     assert not np.array_equal(marks[0], marks[1])
 
 
-def test_deviation_is_measured_before_each_step_and_told_in_decibels():
+def test_deviation_is_measured_before_each_step_in_decibels():
     """A model that stays at zero is as far from the minimiser as that is from zero."""
     stream = streams.walking(3, holds=4, drift=0.1)
     problem = problems.batched(problems.logistic(2, ridge=2.0, intercept=False))

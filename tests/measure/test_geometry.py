@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from mainstem.errors import BadParameter
 from mainstem.measure.estimate import EXACT, MOST
-from mainstem.measure.geometry import divergence, gap, steepest
+from mainstem.measure.geometry import divergence, longest_period, steepest
 from mainstem.parts import (
     after_steps,
     box,
@@ -83,7 +83,7 @@ def longest(syncs, steps):
 @modest
 @given(st.sets(st.integers(1, 60), min_size=1), st.integers(1, 50))
 def test_gap_of_any_set_of_syncs(times, steps):
-    assert gap(after_steps(times), steps) == longest(times, steps)
+    assert longest_period(after_steps(times), steps) == longest(times, steps)
 
 
 @modest
@@ -91,31 +91,31 @@ def test_gap_of_any_set_of_syncs(times, steps):
 def test_gap_of_periodic_syncs(period, data, steps):
     offset = data.draw(st.integers(0, period - 1))
     syncs = range(offset or period, steps + 1, period)
-    assert gap(every(period, offset), steps) == longest(syncs, steps)
+    assert longest_period(every(period, offset), steps) == longest(syncs, steps)
 
 
 def test_gap_where_it_is_known():
-    assert gap(every(7), 700) == 7
-    assert gap(every(7, offset=3), 700) == 7
-    assert gap(every(7), 5) == 5  # the run ends first
-    assert gap(every(1), 5) == gap(never(), 1) == 1
-    assert gap(never(), 40) == 40
-    assert gap(after_steps([10, 11, 30]), 40) == 19
-    assert gap(after_steps([30]), 40) == 30  # from the start
-    assert gap(after_steps([5]), 40) == 35  # to the end
+    assert longest_period(every(7), 700) == 7
+    assert longest_period(every(7, offset=3), 700) == 7
+    assert longest_period(every(7), 5) == 5  # the run ends first
+    assert longest_period(every(1), 5) == longest_period(never(), 1) == 1
+    assert longest_period(never(), 40) == 40
+    assert longest_period(after_steps([10, 11, 30]), 40) == 19
+    assert longest_period(after_steps([30]), 40) == 30  # from the start
+    assert longest_period(after_steps([5]), 40) == 35  # to the end
 
 
 @pytest.mark.parametrize(
     ("sync", "steps", "message"),
     [
-        (5, 10, r"gap: sync must be a sync such as every\(5\), got 5"),
-        (every(5), 0, "gap: steps must be an integer of at least 1, got 0"),
-        (every(5), 2.5, "gap: steps must be an integer of at least 1, got 2.5"),
+        (5, 10, r"longest_period: sync must be a sync such as every\(5\), got 5"),
+        (every(5), 0, "longest_period: steps must be an integer of at least 1, got 0"),
+        (every(5), 2.5, "longest_period: steps must be an integer of at least 1, got 2.5"),
     ],
 )
 def test_gap_refuses(sync, steps, message):
     with pytest.raises(BadParameter, match=message):
-        gap(sync, steps)
+        longest_period(sync, steps)
 
 
 # --- D^2 ------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def measured(name, drift):
 def targets(name, drift):
     """c + drift_t + offset_m as the streams' docstrings have it: [T, K, D]."""
     direction = np.ones(D) / math.sqrt(D)
-    # |x - c|^2 a / 2 at distance s costs a s^2 / 2; and the ridge's least loss moves by 1 / (1 + ridge)
+    # |x - c|^2 a / 2 at distance s costs a s^2 / 2; and the ridge's least loss changes by 1 / (1 + ridge)
     if name == "quadratic":
         out, spatial = math.sqrt(2 * KNOBS["temporal"] / CURVATURE), 0.4 / CURVATURE**2
     else:

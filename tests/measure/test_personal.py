@@ -66,7 +66,7 @@ class World:
     def question(self, domain=None, radius=10.0, **kind):
         problem = problems.personal(self.x.shape[2], self.local.shape[2], **kind)
         everywhere = parts.everything() if domain is None else domain
-        start = np.zeros(problem.size)
+        start = np.zeros(problem.parameters)
         return Question(problem, self.stream, everywhere, 0, "float64", radius, start)
 
 

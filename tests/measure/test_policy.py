@@ -24,7 +24,7 @@ def test_the_estimate_is_the_mean_over_the_rows_there_are():
     assert everybody.estimate == pytest.approx(values.mean())
 
 
-def test_rows_of_one_step_may_go_together_and_the_interval_still_holds():
+def test_rows_of_one_step_may_be_dependent_and_the_interval_still_holds():
     """Clients that share their luck: 95 % of the intervals hold the truth, within 4.5 errors."""
     rng, covered, wide = np.random.default_rng(1), 0, []
     for _ in range(1000):
@@ -44,7 +44,7 @@ def test_several_seeds_are_one_long_log():
     assert found.samples == 120
 
 
-def test_it_says_what_it_found():
+def test_it_prints_what_it_found():
     assert str(Worth(0.5, 0.4, 0.6, 7)) == "0.50000 [0.40000, 0.60000] from 7 rows"
 
 

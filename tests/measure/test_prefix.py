@@ -1,4 +1,4 @@
-"""What measuring must not be fooled by: absent clients, odd orders, models outside, searches."""
+"""Prefixes with absent clients, odd orders, models outside the domain, and searches."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -112,7 +112,7 @@ def test_separable_digits_state_their_ball():
     assert np.linalg.norm(found.params) <= 5 * (1 + 1e-9)
 
 
-def test_networks_say_best_found():
+def test_networks_are_marked_best_found():
     draw = np.random.default_rng(0)
     images = draw.uniform(size=(40, 10, 10)).astype(np.float32)
     stream = ms.streams.arrays(images, draw.integers(0, 3, 40).astype(np.int32), clients=4)
@@ -124,7 +124,7 @@ def test_networks_say_best_found():
 
 @value
 class claimed(Wrapped):
-    """A network that says that it is convex: then no loss of it is estimated."""
+    """A network that is declared convex: then no loss of it is estimated."""
 
     of: Problem = part(Problem, "mlp(3)")
 
@@ -224,8 +224,8 @@ def test_linear_losses_without_bounds_have_no_best_model():
     ("size", "fit"), [({"steps": 600, "seeds": 20}, 0.95), ({"steps": 2000, "seeds": 50}, 0.98)]
 )
 def test_fedomd_experiment_grows_with_tau_and_falling_participation(size, fit):
-    def regrets(period, heard=mitra.CLIENTS):
-        run = ms.simulate(mitra.algorithm(period, heard), *mitra.world(), **size)
+    def regrets(period, participants=mitra.CLIENTS):
+        run = ms.simulate(mitra.algorithm(period, participants), *mitra.world(), **size)
         return run, mitra.regrets(run)
 
     ends, at = [], np.arange(mitra.FIRST, size["steps"] + 1)
@@ -234,8 +234,8 @@ def test_fedomd_experiment_grows_with_tau_and_falling_participation(size, fit):
         assert evidence.fit(np.log, at, values[:, mitra.FIRST - 1 :]) > fit
         assert np.all(values <= run.bound(np.arange(1, values.shape[1] + 1)).value)
     assert ends == sorted(ends)
-    by_heard = [regrets(20, n)[1][:, -1].mean() for n in (20, 5, 2)]
-    assert by_heard == sorted(by_heard)
+    by_participants = [regrets(20, n)[1][:, -1].mean() for n in (20, 5, 2)]
+    assert by_participants == sorted(by_participants)
 
 
 def test_file_like_streams_are_replayed_for_the_comparator():
@@ -277,11 +277,11 @@ def test_constants_of_a_problem_serve_both_precisions():
     ],
     ids=lambda mirror: mirror.domain.title,
 )
-def test_prefixes_together_equal_prefixes_one_by_one_on_every_domain(mirror):
+def test_prefixes_at_once_equal_prefixes_one_by_one_on_every_domain(mirror):
     world = losses(T, K, D)
     run = ms.simulate(
         ms.fedomd(0.1, mirror=mirror), world.problem(), world.stream, steps=T, dtype="float64"
     )
-    together = run.regret([10, 30]).values
+    at_once = run.regret([10, 30]).values
     alone = [float(run.regret([10])), float(run.regret([30]))]
-    assert np.allclose(together, alone, rtol=0, atol=1e-6)
+    assert np.allclose(at_once, alone, rtol=0, atol=1e-6)

@@ -92,7 +92,7 @@ def softmax_on_digits(divisor):
 
 
 def inside(name, w):
-    """The same domains in CVXPY's words."""
+    """The same domains as constraints of CVXPY."""
     return {
         "everything": [],
         "box": [w >= -0.2, w <= 0.3],
@@ -191,7 +191,7 @@ def test_separable_digits_in_a_ball(divisor, with_hessian):
 
 
 def exact(A, b, c, w):
-    """w'Aw / 2 - b'w + c in rationals: no rounding to hide behind."""
+    """w'Aw / 2 - b'w + c in rationals, without rounding."""
     A, b, w = (np.vectorize(Fraction, otypes=[object])(part) for part in (A, b, w))
     return w @ A @ w / 2 - b @ w + Fraction(c)
 
@@ -314,7 +314,7 @@ def test_an_unbounded_linear_function_is_taken_in_the_stated_ball():
         assert "l2 ball of radius 7, taken for everything" in found.statement
 
 
-def test_an_unbounded_box_without_curvature_is_cut_and_says_so():
+def test_an_unbounded_box_without_curvature_is_cut_as_the_statement_notes():
     found = minimise_quadratic(np.array([0.0, 1.0]), [1.0, -1.0], 0.0, box(0.0, np.inf), radius=5.0)
     np.testing.assert_allclose(found.params, [5.0, 0.0])
     assert "box [0, inf] cut to 5 around its point nearest 0" in found.statement
@@ -348,17 +348,17 @@ def test_duplicate_rows_and_no_curvature():
 
 
 @pytest.mark.parametrize("name", DOMAINS)
-def test_an_optimal_start_is_kept_after_one_look(name):
+def test_an_optimal_start_is_returned_after_one_evaluation(name):
     target = np.array([2.0, -1.0, 0.5])
-    looks = []
+    evaluations = []
 
     def at(w):
-        looks.append(w)
+        evaluations.append(w)
         return float(np.sum((w - target) ** 2) / 2), w - target
 
     found = minimise(at, nearest(name, target), DOMAINS[name], curvature=1.0)
     np.testing.assert_allclose(found.params, nearest(name, target), rtol=1e-15)
-    assert len(looks) == 1
+    assert len(evaluations) == 1
 
 
 def test_the_gap_is_honest_when_the_budget_runs_out():
@@ -389,7 +389,7 @@ class cone(Domain):
         return abs(params)
 
 
-def test_refusals_say_why():
+def test_refusals_give_the_reason():
     with pytest.raises(BadParameter, match="A's lowest eigenvalue must be at least 0, got -1"):
         minimise_quadratic(np.diag([1.0, -1.0]), np.zeros(2), 0.0, everything())
     with pytest.raises(BadParameter, match="A must be symmetric"):

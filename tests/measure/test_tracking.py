@@ -23,14 +23,14 @@ WORLD = walking(K, holds=HOLDS, spread=0.5, ridge=RIDGE, start=[1.0, -2.0], drif
 @functools.cache
 def measured():
     return tracking(
-        PROBLEM, WORLD, heard=L, epochs=EPOCHS, batch=SIZES, horizon=400, looks=399, seeds=1
+        PROBLEM, WORLD, participants=L, epochs=EPOCHS, batch=SIZES, steps=400, points=399, seeds=1
     )
 
 
 @functools.cache
 def simulated():
-    """Many steps of all agents at the minimiser, in NumPy: what each says, and what it would if it
-    took all that it holds."""
+    """Many steps of all agents at the minimiser, in NumPy: each agent's mean gradient over its epochs, the
+    same over all that it holds, and the Hessian."""
     repeats, rng = 4000, np.random.default_rng(0)
     agents = WORLD.drawn(0).each
     drawn = []
@@ -47,7 +47,7 @@ def simulated():
             slope = slope - np.mean((y * wrong)[..., None] * x, axis=(0, 1)) / K
             hessian = hessian + (flat * weights[:, None]).T @ flat / len(flat) / K
         w = w - np.linalg.solve(hessian, slope)
-    said, whole = [], []
+    sent, whole = [], []
     for k, (x, y) in enumerate(drawn):
         slopes = -(y / (1 + np.exp(y * (x @ w))))[..., None] * x + RIDGE * w
         whole.append(slopes.mean(axis=1))
@@ -55,14 +55,14 @@ def simulated():
         for _ in range(EPOCHS[k]):
             chosen = np.argsort(rng.uniform(size=(repeats, HOLDS[k])), axis=1)[:, : SIZES[k]]
             epochs.append(np.take_along_axis(slopes, chosen[..., None], axis=1).mean(axis=1))
-        said.append(np.mean(epochs, axis=0))
-    return np.stack(said), np.stack(whole), hessian  # [K, repeats, 2]
+        sent.append(np.mean(epochs, axis=0))
+    return np.stack(sent), np.stack(whole), hessian  # [K, repeats, 2]
 
 
 def test_noise_is_what_minibatches_add():
     """Eq. (25): 3/L times the mean over agents; an agent that takes all it holds adds none."""
-    said, whole, _ = simulated()
-    added = np.mean(np.sum((said - whole) ** 2, axis=2), axis=1)
+    sent, whole, _ = simulated()
+    added = np.mean(np.sum((sent - whole) ** 2, axis=2), axis=1)
     assert added[1] < 1e-20
     assert measured().noise == pytest.approx(3 / L * added.mean(), rel=0.1)
 
@@ -77,17 +77,17 @@ def test_disagreement_is_how_far_the_agents_own_slopes_are_from_zero():
 
 def test_what_rises_with_the_step_is_the_covariance_of_a_steps_gradient():
     """tr(H^-1 R) / 2, R that of the mean over L agents drawn without replacement."""
-    said, _, hessian = simulated()
+    sent, _, hessian = simulated()
     rng = np.random.default_rng(1)
-    heard = np.argsort(rng.uniform(size=(said.shape[1], K)), axis=1)[:, :L]
-    steps = np.mean(said[heard.T, np.arange(said.shape[1])], axis=0)
+    participants = np.argsort(rng.uniform(size=(sent.shape[1], K)), axis=1)[:, :L]
+    steps = np.mean(sent[participants.T, np.arange(sent.shape[1])], axis=0)
     shaken = steps.T @ steps / len(steps)
     expected = np.trace(np.linalg.solve(hessian, shaken)) / 2
     assert measured().rising == pytest.approx(expected, rel=0.1)
 
 
 def test_drift_is_the_minimisers_own():
-    """The mean squared move over the steps looked at: here all of them."""
+    """The mean squared change over the measured steps: here all of them."""
     with jax.enable_x64(True):
         over_steps = jax.jit(jax.vmap(WORLD.minimiser, in_axes=(None, 0, 0)))
         best = over_steps(WORLD.drawn(0), WORLD.chunk(0, 2, 401)[:, 0], np.arange(2, 402))
@@ -108,13 +108,13 @@ def test_the_best_step_balances():
     [
         ({"problem": logistic}, "problem must be a problem such as batched"),
         ({"stream": alternating(K)}, "stream must know its minimiser, as walking does"),
-        ({"heard": 0}, "heard must be an integer of at least 1 and at most 4, got 0"),
-        ({"heard": 5}, "heard must be an integer of at least 1 and at most 4, got 5"),
+        ({"participants": 0}, "participants must be an integer of at least 1 and at most 4, got 0"),
+        ({"participants": 5}, "participants must be an integer of at least 1 and at most 4, got 5"),
         ({"first": 1}, "first must be an integer of at least 2, got 1"),
-        ({"horizon": 1}, "horizon must be an integer of at least 2, got 1"),
+        ({"steps": 1}, "steps must be an integer of at least 2, got 1"),
     ],
 )
 def test_refusals(given, message):
-    right = {"problem": PROBLEM, "stream": WORLD, "heard": L}
+    right = {"problem": PROBLEM, "stream": WORLD, "participants": L}
     with pytest.raises(BadParameter, match=f"tracking: {message}"):
         tracking(**(right | given))

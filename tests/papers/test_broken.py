@@ -24,13 +24,13 @@ def rounded_down(monkeypatch):
 
 
 def unweighted(monkeypatch):
-    """Sums without 1 / p_k: what few say counts as what few say."""
+    """Sums without 1 / p_k: rare uploads are not weighted up."""
     monkeypatch.setattr(parts.bernoulli, "weight", lambda self, k: 1.0)
 
 
 @value
 class leaky_ball(Domain):
-    """A ball that does not hold what is in it."""
+    """A ball without its projection."""
 
     radius: float = positive()
 
@@ -73,7 +73,7 @@ BROKEN = [
 
 @pytest.fixture
 def _nothing_compiled():
-    """A program that is kept would not have the fault, or have it afterwards."""
+    """Clears compiled programs: one from before lacks the fault, one from this test has it afterwards."""
     jax.clear_caches()
     yield
     jax.clear_caches()

@@ -1,4 +1,4 @@
-"""What numbers show, and how surely."""
+"""Evidence: what numbers show, and with which confidence."""
 
 import numpy as np
 import pytest
@@ -100,5 +100,5 @@ def test_exponents_and_fits_find_what_was_put_in():
         ([0.95, 0.96, 0.955], "0.955 ± 0.029"),
     ],
 )
-def test_means_are_told_to_the_digits_that_count(samples, text):
+def test_means_are_shown_to_the_digits_that_count(samples, text):
     assert evidence.shown(np.array(samples)) == text

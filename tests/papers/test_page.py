@@ -14,7 +14,7 @@ def only(monkeypatch):
     """A catalogue of one result that comes out as recorded and one that does not."""
     found = {
         "fedsea-small": small(),
-        "fedsea-other": small(FAILS, "It was said so.")._replace(name="fedsea-other"),
+        "fedsea-other": small(FAILS, "As recorded before.")._replace(name="fedsea-other"),
     }
     monkeypatch.setattr(pages, "catalogue", lambda: found)
     return found
@@ -26,11 +26,11 @@ def test_shows_every_claim_with_its_figure_command_time_and_device(only, tmp_pat
     file = tmp_path / "docs" / "results.md"
     pages.main(file, tmp_path / "runs")
     text = file.read_text()
-    for said in (
-        *("It learns.", "Only in full.", "It was said so.", "steps 20; seeds 4", "; cpu."),
+    for expected in (
+        *("It learns.", "Only in full.", "As recorded before.", "steps 20; seeds 4", "; cpu."),
         "All runs together, each counted once: 0 min on cpu.",
     ):
-        assert said in text
+        assert expected in text
     for name in only:
         assert f"`mainstem reproduce {name}`" in text
         assert (file.parent / "images" / "results" / f"{name}.png").stat().st_size > 0

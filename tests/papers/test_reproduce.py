@@ -1,4 +1,4 @@
-"""Results: run, judged, kept, found again."""
+"""Results: run, judged, stored, found again."""
 
 import json
 
@@ -74,14 +74,14 @@ def test_every_verdict_that_is_not_holds_has_its_reason():
         assert len({claim.says for claim in result.claims}) == len(result.claims), result.name
 
 
-def test_a_result_is_run_judged_and_kept(tmp_path):
+def test_a_result_is_run_judged_and_stored(tmp_path):
     outcome = papers.reproduce(small(), "full", folder=tmp_path)
     assert outcome.passed
     assert [each.verdict for each in outcome.claims] == [HOLDS, HOLDS]
-    place = tmp_path / outcome.place
+    folder = tmp_path / outcome.place
     for name in ("figure.png", "figure.svg", "figure.pdf", "numbers.npz", "outcome.json"):
-        assert (place / name).stat().st_size > 0
-    assert papers.kept(place) == outcome
+        assert (folder / name).stat().st_size > 0
+    assert papers.kept(folder) == outcome
     assert outcome.devices == ["cpu:0 (cpu)"] or "cpu" in outcome.devices[0]
 
 

@@ -1,4 +1,4 @@
-"""Which code a run depends on."""
+"""The code that a run depends on."""
 
 import mainstem as ms
 from mainstem import parts
@@ -33,16 +33,16 @@ def test_a_run_needs_what_made_it_and_what_that_imports():
 
 
 def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
-    """The rest of what it imports says something, or is part of what it is given."""
-    places = [runner.PACKAGE / name for name in runner.ENGINE]
-    files = [file for place in places for file in ({place} | set(place.rglob("*.py")))]
+    """What else it imports only reports, or belongs to its arguments."""
+    paths = [runner.PACKAGE / name for name in runner.ENGINE]
+    files = [file for path in paths for file in ({path} | set(path.rglob("*.py")))]
     inside = {
         ".".join(["mainstem", *file.relative_to(runner.PACKAGE).with_suffix("").parts])
         for file in files
         if file.suffix == ".py" and file.stem != "__init__"
     }
     outside = set().union(*(runner.imported(module) for module in inside)) - inside
-    told = (
+    others = (
         "advice.",
         "check",
         "engines.progress",
@@ -52,7 +52,7 @@ def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
         "spec",
         "value",
     )
-    assert not [name for name in outside if not name.removeprefix("mainstem.").startswith(told)]
+    assert not [name for name in outside if not name.removeprefix("mainstem.").startswith(others)]
 
 
 def test_parts_of_parts_count():

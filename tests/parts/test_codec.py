@@ -49,7 +49,7 @@ def test_bits_are_the_formulas(word):
     assert top_k(5).bits(D, word) == pytest.approx(5 * (word + math.log2(D)))
 
 
-def test_plain_changes_nothing_and_says_so():
+def test_plain_changes_nothing_and_is_declared_exact():
     body = np.random.default_rng(0).normal(size=D).astype(np.float32)
     np.testing.assert_array_equal(plain().decode(plain().encode(body, KEY), D), body)
     assert plain().linear
@@ -73,7 +73,7 @@ def test_half_cuts_what_it_cannot_hold():
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.integers(-3, 3), min_size=D, max_size=D))
-def test_top_k_keeps_the_largest_and_drops_the_rest(body):
+def test_top_k_sends_the_largest_and_drops_the_rest(body):
     """Small integers, so that ties are common."""
     body = np.array(body, np.float32)
     positions, values = top_k(5).encode(jnp.asarray(body), KEY)

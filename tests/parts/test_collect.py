@@ -44,13 +44,13 @@ CENTERS = {
 def test_a_clipped_total_is_of_shortened_bodies():
     bodies, weights = world(3, [True] * N)
     with jax.enable_x64(True):
-        got = parts.clipped(1.0).gather(at_the_door(bodies, weights), 20)
+        got = parts.clipped(1.0).gather(arrivals(bodies, weights), 20)
     assert np.allclose(got.sum, weights @ shortened(bodies))
     assert (np.linalg.norm(bodies, axis=1) > 1).any()
 
 
-def at_the_door(bodies, weights):
-    """Who sent what, when and holding which broadcast: nothing that a sum or a center looks at."""
+def arrivals(bodies, weights):
+    """The arrivals; a sum or a center does not use who sent them, when, and on which broadcast."""
     client = jnp.arange(len(bodies), dtype=jnp.int32)
     return Arrivals(bodies, weights, client, sent=client + 1, base=None)
 
@@ -60,7 +60,7 @@ def compiled(name):
     collect = parts.total() if name == "total" else CENTERS[name][0]
 
     def run(bodies, weights):
-        got = collect.gather(at_the_door(bodies, weights), 20)
+        got = collect.gather(arrivals(bodies, weights), 20)
         return got, got.mean(otherwise=OTHERWISE)
 
     return jax.jit(run)
@@ -75,8 +75,8 @@ def world(seed, arrived):
     rng = np.random.default_rng(seed)
     bodies = rng.normal(size=(N, D))
     weights = np.where(arrived, rng.uniform(0.5, 3, size=N), 0)
-    unheard = np.flatnonzero(~np.array(arrived))
-    bodies[unheard] = rng.choice([np.nan, np.inf, -1e9], (len(unheard), D))  # may hold anything
+    missing = np.flatnonzero(~np.array(arrived))
+    bodies[missing] = rng.choice([np.nan, np.inf, -1e9], (len(missing), D))  # may hold anything
     return bodies, weights
 
 
@@ -122,7 +122,7 @@ def test_a_mean_of_nothing_is_what_was_there_before(name):
 
 
 @pytest.mark.parametrize("name", ["median", "trimmed 0.2"])
-def test_one_liar_moves_a_center_only_among_the_honest(name):
+def test_one_liar_changes_a_center_only_among_the_honest(name):
     bodies = np.random.default_rng(0).normal(size=(N, D))
     honest = bodies[1:]
     bodies[0] = 1e12
@@ -149,16 +149,16 @@ def test_the_cut_does_not_depend_on_the_dtype(share, count, dtype):
     cut = round(share * count)
     bodies[:cut], bodies[-cut:] = -1e6, 1e9
     with jax.enable_x64(dtype == "float64"):
-        door = at_the_door(jnp.asarray(bodies, dtype), jnp.ones(count, dtype))
-        got = parts.trimmed_mean(share).gather(door, count)
+        arrived = arrivals(jnp.asarray(bodies, dtype), jnp.ones(count, dtype))
+        got = parts.trimmed_mean(share).gather(arrived, count)
     np.testing.assert_array_equal(got.sum, [0])
 
 
-def test_each_hands_on_all_that_stands_at_the_door():
+def test_each_passes_on_all_arrivals():
     bodies, weights = world(4, [True, False, True] + [False] * (N - 3))
-    door = at_the_door(jnp.asarray(bodies), jnp.asarray(weights))._replace(base=jnp.ones((N, 2)))
-    got = parts.each().gather(door, 20)
-    assert got.each is door
+    arrived = arrivals(jnp.asarray(bodies), jnp.asarray(weights))._replace(base=jnp.ones((N, 2)))
+    got = parts.each().gather(arrived, 20)
+    assert got.each is arrived
     assert (int(got.count), got.clients) == (2, 20)
     np.testing.assert_allclose(got.weight, weights.sum(), rtol=1e-6)
     assert got.sum.size == 0  # no use for a sum where all are seen

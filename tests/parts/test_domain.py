@@ -121,7 +121,7 @@ def test_support_neither_overflows_nor_vanishes_near_p_one(size):
     assert parts.p_ball(1.01, 2.0).support(np.zeros(3)) == 0
 
 
-def test_names_say_which_set():
+def test_names_state_which_set():
     assert parts.box(-3, 3).title == "box [-3, 3]"
     assert parts.l2_ball(1.5).title == "l2 ball of radius 1.5"
     assert parts.l1_ball(2).title == "l1 ball of radius 2"

@@ -154,7 +154,7 @@ def test_pairs_without_an_exact_step_are_refused(factory, arguments, message):
     "name",
     ["euclidean, l2 ball", "euclidean, l1 ball", "euclidean, simplex", "entropy", "1.5-norm"],
 )
-def test_a_rate_for_each_coordinate_is_refused_where_coordinates_hang_together(name):
+def test_a_rate_for_each_coordinate_is_refused_where_coordinates_are_coupled(name):
     with pytest.raises(BadParameter, match="fedomd: step must have one rate for all coordinates"):
         ms.fedomd(step=parts.adagrad(0.1), mirror=PAIRS[name][0])
 
@@ -168,6 +168,30 @@ def test_a_rate_for_each_coordinate_is_exact_where_they_do_not(name):
     with jax.enable_x64(True):
         step, start = compiled(name)
         x = np.asarray(start(rng.normal(size=D)))
-        together = np.asarray(step(x, g, rates))
+        joint = np.asarray(step(x, g, rates))
     apart = [expected(x[i : i + 1], g[i : i + 1], rates[i])[0] for i in range(D)]
-    np.testing.assert_allclose(together, apart, rtol=1e-10)
+    np.testing.assert_allclose(joint, apart, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("mirror", "psi"),
+    [
+        (parts.euclidean(parts.box(-3, 3)), lambda x: np.sum(x**2, axis=-1) / 2),
+        (parts.entropy(), lambda x: np.sum(x * np.log(x), axis=-1)),
+        (parts.entropy(parts.box(0.2, 5.0)), lambda x: np.sum(x * np.log(x), axis=-1)),
+        (parts.entropy(parts.box(0.05, 0.5)), lambda x: np.sum(x * np.log(x), axis=-1)),
+    ],
+    ids=["euclidean", "entropy", "entropy, large box", "entropy, small box"],
+)
+def test_maps_are_as_strongly_convex_as_they_declare(mirror, psi):
+    """psi((x + y) / 2) <= (psi(x) + psi(y)) / 2 - s |x - y|^2 / 8, in the norm whose dual is declared."""
+    draw = np.random.default_rng(0)
+    if mirror.domain.unit_sum:
+        x, y = draw.dirichlet(np.ones(6), size=(2, 4000))
+    else:
+        x, y = draw.uniform(*mirror.domain.bounds, size=(2, 4000, 6))
+        y[:2000] = x[:2000] + 1e-2 * (y[:2000] - x[:2000])  # close ones too
+    order = {"max": 1, "l2": 2}[mirror.dual_norm]
+    length = np.linalg.norm(x - y, ord=order, axis=-1)
+    gain = (psi(x) + psi(y)) / 2 - psi((x + y) / 2)
+    assert np.all(gain >= mirror.strong_convexity * length**2 / 8 * (1 - 1e-6) - 1e-13)

@@ -1,4 +1,4 @@
-"""Who is heard: the right frequencies, independently, and the same for the same key."""
+"""Participation: the right frequencies, independently, and the same for the same key."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ KEY = random.root(11)
 RATES = np.array([0.02, 0.1, 0.3, 0.5, 0.9, 1.0])
 
 
-def heard(participation, key=KEY, clients=K, steps=T):
+def sampled(participation, key=KEY, clients=K, steps=T):
     ask = jax.jit(jax.vmap(lambda t: participation.heard(key, t, clients)))
     return np.asarray(ask(np.arange(1, steps + 1)))
 
@@ -25,22 +25,22 @@ def near(frequency, rate, count):
 
 @pytest.fixture(scope="module")
 def coins():
-    return heard(bernoulli(RATES))
+    return sampled(bernoulli(RATES))
 
 
 @pytest.fixture(scope="module")
 def lots():
-    return heard(exactly(2))
+    return sampled(exactly(2))
 
 
 def test_everyone_is_everyone():
-    assert heard(everyone(), steps=3).all()
+    assert sampled(everyone(), steps=3).all()
     assert everyone().everyone
 
 
-def test_bernoulli_hears_each_client_at_its_own_rate(coins):
+def test_bernoulli_samples_each_client_at_its_own_rate(coins):
     assert near(coins.mean(axis=0), RATES, T)
-    assert near(heard(bernoulli(0.3)).mean(axis=0), np.full(K, 0.3), T)
+    assert near(sampled(bernoulli(0.3)).mean(axis=0), np.full(K, 0.3), T)
 
 
 def test_bernoulli_clients_and_steps_are_independent(coins):
@@ -59,15 +59,15 @@ def test_bernoulli_of_one_is_everyone(coins):
     assert not bernoulli([1.0, 0.5]).everyone
 
 
-def test_exactly_hears_exactly_that_many(lots):
+def test_exactly_samples_exactly_that_many(lots):
     assert np.all(lots.sum(axis=1) == 2)
-    assert heard(exactly(K), steps=3).all()
+    assert sampled(exactly(K), steps=3).all()
 
 
 def test_exactly_is_uniform_over_clients_and_pairs(lots):
     assert near(lots.mean(axis=0), np.full(K, 2 / K), T)
-    together = lots.astype(int).T @ lots / T
-    pairs = together[np.triu_indices(K, 1)]
+    both = lots.astype(int).T @ lots / T
+    pairs = both[np.triu_indices(K, 1)]
     assert near(pairs, np.full(len(pairs), 2 / (K * (K - 1))), T)
 
 
@@ -78,13 +78,13 @@ def test_exactly_is_independent_across_steps(lots):
 
 def test_given_is_the_recorded_trace():
     trace = np.random.default_rng(0).random((9, 4)) < 0.5
-    np.testing.assert_array_equal(heard(given(trace), clients=4, steps=9), trace)
-    np.testing.assert_array_equal(heard(given(trace.tolist()), clients=4, steps=9), trace)
+    np.testing.assert_array_equal(sampled(given(trace), clients=4, steps=9), trace)
+    np.testing.assert_array_equal(sampled(given(trace.tolist()), clients=4, steps=9), trace)
 
 
 @pytest.mark.parametrize("make", [lambda: bernoulli(0.4), lambda: exactly(2)])
 def test_same_key_same_draw_and_another_key_another(make):
-    first, again, other = (heard(make(), random.root(seed), steps=100) for seed in (1, 1, 2))
+    first, again, other = (sampled(make(), random.root(seed), steps=100) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert np.any(first != other)
 

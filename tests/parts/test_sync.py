@@ -1,4 +1,4 @@
-"""After which steps the clients and the server talk."""
+"""Syncs: after which steps the clients and the server exchange messages."""
 
 import numpy as np
 import pytest

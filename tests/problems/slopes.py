@@ -1,4 +1,4 @@
-"""What the tests of all problems share: gradients by central differences, in float64."""
+"""Helpers for the tests of all problems: gradients by central differences, in float64."""
 
 import jax
 import numpy as np
@@ -14,12 +14,12 @@ def check_gradient(problem, sample, coordinates=None, spread=0.3):
     with jax.enable_x64(True):
         vectors = Flat(problem)
         both = jax.jit(jax.value_and_grad(vectors.loss))
-        w = spread * np.random.default_rng(0).normal(size=problem.size)
+        w = spread * np.random.default_rng(0).normal(size=problem.parameters)
         gradient = np.asarray(both(w, sample)[1])
-        chosen = np.arange(problem.size) if coordinates is None else coordinates
+        chosen = np.arange(problem.parameters) if coordinates is None else coordinates
         slopes = []
         for i in chosen:
-            e = np.zeros(problem.size)
+            e = np.zeros(problem.parameters)
             e[i] = 1e-5
             slopes.append(float(both(w + e, sample)[0] - both(w - e, sample)[0]) / 2e-5)
     np.testing.assert_allclose(gradient[chosen], slopes, rtol=1e-6, atol=1e-8)
@@ -34,7 +34,7 @@ def check_form(problem, seen):
 
     with jax.enable_x64(True):
         values, losses = jax.jit(jax.vmap(both))(
-            np.random.default_rng(0).normal(size=(5, problem.size))
+            np.random.default_rng(0).normal(size=(5, problem.parameters))
         )
     np.testing.assert_allclose(values, losses, rtol=1e-12, atol=1e-12)
 

@@ -1,4 +1,4 @@
-"""Bandits: how often they explore, what they reveal, and what a log says of another policy."""
+"""Bandits: how often they explore, what they reveal, and the value of another policy from a log."""
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ def contexts(seed, *shape):
 
 
 def values(shown):
-    """What the model thinks each action is worth, in NumPy."""
+    """The value that the model predicts for each action, in NumPy."""
     return np.concatenate(shown, axis=-1) @ W
 
 
@@ -36,7 +36,7 @@ def decided(problem, shown, count, t=3):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
-def test_epsilon_explores_as_often_and_as_evenly_as_it_says(epsilon):
+def test_epsilon_explores_as_often_and_as_evenly_as_stated(epsilon):
     count, shown = 40_000, contexts(0)
     made = decided(bandit(OF, A, epsilon=epsilon), shown, count)
     best = int(np.argmax(values(shown)))
@@ -82,7 +82,7 @@ def test_the_reward_of_the_action_alone_is_revealed_and_only_exploring_teaches(e
     with jax.enable_x64(True):
         decision = jax.tree.map(jax.numpy.asarray, chose(2, shown, explored))
         seen = problem.reveal(decision, sample)
-        told = problem.metrics(decision, sample)
+        metrics = problem.metrics(decision, sample)
         loss, slope = vectors.loss(W, seen), vectors.gradient(W, seen)
         nothing_known = problem.metrics(decision, Sample(shown, Rewards(reward)))
     assert jax.tree.leaves(seen)[-2] == 0.4  # and no other reward is in it
@@ -91,8 +91,10 @@ def test_the_reward_of_the_action_alone_is_revealed_and_only_exploring_teaches(e
     np.testing.assert_allclose(loss, explored * residual**2, rtol=1e-12)
     x = np.concatenate(seen.shown)
     np.testing.assert_allclose(slope, explored * 2 * residual * x, rtol=1e-12, atol=0)
-    assert bool(problem.news(seen)) == explored
-    np.testing.assert_allclose([told["reward"], told["regret"]], [0.4, 0.95 - 0.45], rtol=1e-12)
+    assert bool(problem.informative(seen)) == explored
+    np.testing.assert_allclose(
+        [metrics["reward"], metrics["regret"]], [0.4, 0.95 - 0.45], rtol=1e-12
+    )
     assert [*nothing_known] == ["reward"]
 
 
@@ -117,19 +119,19 @@ def test_ips_and_dr_are_unbiased(epsilon):
     with jax.enable_x64(True):
         actions = np.tile(np.arange(A), (6, 1))
         made = jax.jit(jax.vmap(over_actions))(shown, actions, mean, odds)
-        told, seen = jax.device_get(made)
+        metrics, seen = jax.device_get(made)
     best = values(shown).argmax(axis=1)
     chances = epsilon / A + (1 - epsilon) * (np.arange(A) == best[:, None])
     earned = np.sum(chances * mean, axis=1)
     for name in ("ips", "dr"):
-        np.testing.assert_allclose(np.sum(odds * told[name], axis=1), earned, rtol=1e-12)
-    np.testing.assert_array_equal(told["reward"], mean)
+        np.testing.assert_allclose(np.sum(odds * metrics[name], axis=1), earned, rtol=1e-12)
+    np.testing.assert_array_equal(metrics["reward"], mean)
     np.testing.assert_array_equal(seen.shown[0], shown[0])  # the context of the logged action
     np.testing.assert_array_equal(seen.hidden, mean)
     assert np.all(seen.count)  # every row of a log teaches
     predicted = np.sum(chances * values(shown), axis=1)[:, None]
     corrected = predicted + chances / odds * (mean - values(shown))
-    np.testing.assert_allclose(told["dr"], corrected, rtol=1e-12)
+    np.testing.assert_allclose(metrics["dr"], corrected, rtol=1e-12)
 
 
 def test_averages_over_a_drawn_log_come_near_the_policys_worth():
@@ -145,11 +147,11 @@ def test_averages_over_a_drawn_log_come_near_the_policys_worth():
         return problem.metrics(decision, Sample(shown, Logged(action, reward, propensity)))
 
     with jax.enable_x64(True):
-        told = jax.device_get(jax.jit(jax.vmap(row))(action, reward, odds[action]))
+        metrics = jax.device_get(jax.jit(jax.vmap(row))(action, reward, odds[action]))
     earned = (0.1 + 0.6 * (np.arange(A) == values(shown).argmax())) @ mean
     for name in ("ips", "dr"):
-        error = told[name].std() / np.sqrt(count)
-        assert abs(told[name].mean() - earned) < 4.5 * error
+        error = metrics[name].std() / np.sqrt(count)
+        assert abs(metrics[name].mean() - earned) < 4.5 * error
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,8 @@ def test_rewards_that_do_not_fit_are_refused(shown, hidden, message):
         bandit(OF, A, period=2).check(shown, hidden)
 
 
-def test_what_a_bandit_keeps_of_its_regression():
+def test_what_a_bandit_takes_from_its_regression():
     made = bandit(OF, A, period=2)
-    assert (made.size, made.convex, made.residual) == (OF.size, True, OF.residual)
+    assert (made.parameters, made.convex, made.residual) == (OF.parameters, True, OF.residual)
     assert made.form is None  # what is seen depends on what was decided
     assert bandit(logistic(2), A, period=2).residual is None

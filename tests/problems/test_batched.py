@@ -19,7 +19,7 @@ RIDGE = 0.3
 
 @functools.cache
 def faced():
-    """A batched logistic problem, compiled: (params, sample) -> what came of it, and the slope."""
+    """A batched logistic problem, compiled: (params, sample) -> the result, and the slope."""
     problem = Flat(batched(logistic(3, ridge=RIDGE, intercept=False)))
 
     @jax.jit
@@ -49,7 +49,7 @@ def test_loss_and_metrics_are_means_over_what_is_real(count):
     right = np.mean((score > 0) == (hidden[:count] == 1))
     np.testing.assert_allclose(found.metrics["correct"], right)
     assert float(found.metrics["present"]) == 1
-    assert bool(found.news)
+    assert bool(found.informative)
     np.testing.assert_allclose(found.seen.weights, (np.arange(N) < count) / count)
 
 
@@ -59,7 +59,7 @@ def test_a_batch_without_a_count_is_all_real():
         whole, _ = faced()(w, Sample(shown, hidden))
         counted, _ = faced()(w, Sample(shown, hidden, np.int32(N)))
     np.testing.assert_allclose(whole.loss, counted.loss, rtol=1e-14)
-    assert whole.news is None
+    assert whole.informative is None
     assert "present" not in whole.metrics
 
 
@@ -68,7 +68,7 @@ def test_an_empty_batch_costs_nothing_and_teaches_nothing():
     with jax.enable_x64(True):
         found, _ = faced()(w, Sample(shown, hidden, np.int32(0)))
     assert float(found.loss) == 0
-    assert not bool(found.news)
+    assert not bool(found.informative)
     assert float(found.metrics["correct"]) == float(found.metrics["present"]) == 0
 
 
@@ -107,8 +107,8 @@ def test_a_batch_of_bandits_teaches_if_one_of_the_real_ones_was_explored(explore
     which = jnp.asarray(np.isin(np.arange(N), explored))
     real = jnp.asarray(np.arange(N) < 2) / 2
     seen = Batch(Sample(np.zeros((N, 3)), np.zeros(N), which), real)
-    assert bool(problem.news(seen)) == bool({0, 1} & {*explored})
-    assert batched(linear(3)).news is None
+    assert bool(problem.informative(seen)) == bool({0, 1} & {*explored})
+    assert batched(linear(3)).informative is None
 
 
 def test_what_does_not_fit_is_refused():
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused():
         problem.check(np.zeros((5, N, 2)), np.zeros((5, N), int))
     with pytest.raises(BadData, match="logistic: wants labels 0 to 1, row 9 has 2"):
         problem.check(np.zeros((5, N, 3)), np.where(np.arange(35) == 9, 2, 0).reshape(5, N))
-    assert problem.together is None
-    assert problem.size == 4
+    assert problem.vectorized is None
+    assert problem.parameters == 4
     hidden = Rewards(np.zeros((5, N, 2)))
     batched(bandit(linear(3), actions=2, epsilon=0.5)).check(np.zeros((5, N, 2, 3)), hidden)

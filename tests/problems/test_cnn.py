@@ -34,14 +34,14 @@ def xlas_scores(params, pictures):
 def params():
     with jax.enable_x64(True):
         vectors = Flat(cnn(SIDE, 3))
-        shift = 0.1 * np.random.default_rng(1).normal(size=cnn(SIDE, 3).size)  # biases too
+        shift = 0.1 * np.random.default_rng(1).normal(size=cnn(SIDE, 3).parameters)  # biases too
         return jax.device_get(vectors.unravel(jax.jit(vectors.init)(random.root(1)) + shift))
 
 
 def test_size_is_the_papers():
-    assert cnn().size == 34826
-    assert cnn().size == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 25 * 64 * 10 + 10
-    assert cnn(SIDE, 3).size == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 64 * 3 + 3
+    assert cnn().parameters == 34826
+    assert cnn().parameters == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 25 * 64 * 10 + 10
+    assert cnn(SIDE, 3).parameters == 9 * 32 + 32 + 9 * 32 * 64 + 64 + 64 * 3 + 3
 
 
 def test_scores_are_those_of_convolution_relu_pool(params):
@@ -56,21 +56,25 @@ def test_gradient_at_a_few_coordinates():
     problem, many = cnn(SIDE, 3), images(1)
     sample = Sample(many.shown[0], many.hidden[0])
     rng = np.random.default_rng(0)
-    spans = (0, 320), (320, 515), (515, problem.size)  # the first, the last and the second layer
+    spans = (
+        (0, 320),
+        (320, 515),
+        (515, problem.parameters),
+    )  # the first, the last and the second layer
     chosen = np.concatenate([rng.choice(np.arange(*span), 8) for span in spans])
     gradient = check_gradient(problem, sample, coordinates=chosen, spread=0.1)
     assert np.count_nonzero(gradient) >= 12
 
 
-def test_together_is_one_by_one(params):
+def test_vectorized_is_one_by_one(params):
     problem, many = cnn(SIDE, 3), images(6)
     at = At(np.int32(1), np.arange(6), np.zeros((6, 2), np.uint32))
     with jax.enable_x64(True):
         vectors = Flat(problem)
         alone = jax.vmap(Flat(problem).face, in_axes=(None, 0, SEVERAL))
         w = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
-        ours, theirs = jax.jit(vectors.together)(w, many, at), jax.jit(alone)(w, many, at)
+        ours, theirs = jax.jit(vectors.face_many)(w, many, at), jax.jit(alone)(w, many, at)
     np.testing.assert_array_equal(ours.seen.shown, many.shown)
     np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-12)
     np.testing.assert_array_equal(ours.metrics["correct"], theirs.metrics["correct"])
-    assert ours.news is theirs.news is None  # all of it is worth learning
+    assert ours.informative is theirs.informative is None  # all of it is worth learning

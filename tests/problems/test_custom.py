@@ -26,7 +26,7 @@ def test_a_flax_model_drops_in_unchanged_and_does_what_ours_does():
     own = ms.problems.softmax(features=64, classes=10)
     stream = ms.streams.digits(clients=8)
     theirs, ours = run(flax, stream, dtype="float64"), run(own, stream, dtype="float64")
-    assert flax.size == own.size == 650
+    assert flax.parameters == own.parameters == 650
     np.testing.assert_allclose(theirs.loss, ours.loss, rtol=1e-10)
     np.testing.assert_array_equal(theirs.accuracy, ours.accuracy)
     assert ours.loss[-1] < ours.loss[0]
@@ -40,7 +40,7 @@ def test_a_deeper_flax_model_learns():
         optax.losses.softmax_cross_entropy_with_integer_labels,
         classes=10,
     )
-    assert problem.size == 65 * 16 + 17 * 10
+    assert problem.parameters == 65 * 16 + 17 * 10
     losses = run(problem, ms.streams.digits(clients=50)).loss
     assert np.isfinite(losses).all()
     assert losses[-3:].mean() < losses[:3].mean()

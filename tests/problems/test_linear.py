@@ -15,7 +15,7 @@ CASES = [(ridge, intercept) for ridge in (0.0, 0.3) for intercept in (False, Tru
 def test_loss_is_half_the_squared_error_and_the_ridge(ridge, intercept):
     problem = linear(4, ridge=ridge, intercept=intercept)
     seen = draw(4)
-    w = np.random.default_rng(1).normal(size=problem.size)
+    w = np.random.default_rng(1).normal(size=problem.parameters)
     prediction = seen.shown @ w[:4] + (w[4] if intercept else 0)
     with jax.enable_x64(True):
         loss, scores = problem.loss(w, seen), problem.decide(w, seen.shown, AT)
@@ -37,8 +37,8 @@ def test_form_is_the_loss(ridge, intercept):
 
 
 def test_size_curvature_and_domain():
-    assert linear(5).size == 6
-    assert linear(5, intercept=False).size == 5
+    assert linear(5).parameters == 6
+    assert linear(5, intercept=False).parameters == 5
     assert linear(5, ridge=0.3).curvature == 0.3
     assert linear(5).convex
     assert linear(5).domain.title == "everything"

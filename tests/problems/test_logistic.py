@@ -15,7 +15,7 @@ CASES = [(ridge, intercept) for ridge in (0.0, 0.3) for intercept in (False, Tru
 def test_loss_is_the_log_likelihood_and_the_ridge(label, ridge, intercept):
     problem = logistic(4, ridge=ridge, intercept=intercept)
     seen = draw(4, label=label)
-    w = np.random.default_rng(1).normal(size=problem.size)
+    w = np.random.default_rng(1).normal(size=problem.parameters)
     score = seen.shown @ w[:4] + (w[4] if intercept else 0)
     likelihood = 1 / (1 + np.exp(-score if label else score))
     with jax.enable_x64(True):
@@ -40,6 +40,6 @@ def test_large_scores_neither_overflow_nor_vanish():
 
 
 def test_size():
-    assert logistic(10).size == 11
-    assert logistic(10, intercept=False).size == 10
+    assert logistic(10).parameters == 11
+    assert logistic(10, intercept=False).parameters == 10
     assert logistic(10, ridge=0.5).curvature == 0.5

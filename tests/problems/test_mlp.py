@@ -12,10 +12,10 @@ from tests.problems.slopes import check_gradient, draw
 
 def test_sizes():
     """Two layers of 64 units with the real input width (Kwon et al. 2023, Section 5)."""
-    assert mlp(5).size == 4609
-    assert mlp(5).size == (5 + 1) * 64 + (64 + 1) * 64 + (64 + 1)
-    assert mlp(16, classes=4, hidden=(8,)).size == 17 * 8 + 9 * 4
-    assert mlp(3, hidden=()).size == 4
+    assert mlp(5).parameters == 4609
+    assert mlp(5).parameters == (5 + 1) * 64 + (64 + 1) * 64 + (64 + 1)
+    assert mlp(16, classes=4, hidden=(8,)).parameters == 17 * 8 + 9 * 4
+    assert mlp(3, hidden=()).parameters == 4
 
 
 @pytest.mark.parametrize("classes", [None, 3])

@@ -86,12 +86,12 @@ def test_either_part_can_learn_from_the_others_prediction_alone(kind):
         known = problem.residual
         x, local, label = known.read(sample)
         both = known.shared(pair.shared, x) + known.own(pair.own, local)
-        told = np.asarray(known.told(pair.own, sample))
+        summary = np.asarray(known.summary(pair.own, sample))
         loss = known.penalty(both, label)
         np.testing.assert_allclose(loss, by_hand(kind, pair, sample)[1], rtol=1e-12)
-        np.testing.assert_allclose(told[3], known.own(pair.own, local), rtol=1e-12)
-    np.testing.assert_array_equal(told[:3], sample.shown[0])
-    assert told[4] == sample.hidden
+        np.testing.assert_allclose(summary[3], known.own(pair.own, local), rtol=1e-12)
+    np.testing.assert_array_equal(summary[:3], sample.shown[0])
+    assert summary[4] == sample.hidden
     assert known.widths == (3, 2)
 
 
@@ -107,8 +107,8 @@ def test_a_feature_that_is_zero_does_not_matter():
 
 
 def test_size_and_start():
-    assert personal(8, 4).size == 12
-    assert personal(8, 4, intercept=True).size == 14
+    assert personal(8, 4).parameters == 12
+    assert personal(8, 4, intercept=True).parameters == 14
     assert personal(8, 4).personal
     first = personal(2, 1, start=([1, 2], np.array([3.0]))).init(None)
     np.testing.assert_array_equal(first.shared, [1, 2])

@@ -47,6 +47,6 @@ def test_seed_draws_the_features():
 
 
 def test_size():
-    assert random_features(6, count=50).size == 50
+    assert random_features(6, count=50).parameters == 50
     assert random_features(6, ridge=0.1).curvature == 0.1
     assert random_features(6).convex

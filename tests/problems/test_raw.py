@@ -40,7 +40,7 @@ def test_the_decision_is_the_model_and_the_loss_is_revealed():
         assert problem.decide(mixture := np.arange(4), (), AT) is mixture
         assert problem.reveal(mixture, sample) is sample.hidden
         assert problem.metrics(mixture, sample) == {}
-        assert problem.size == 4
+        assert problem.parameters == 4
         assert problem.convex
 
 

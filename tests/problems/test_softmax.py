@@ -30,5 +30,5 @@ def test_gradient():
 
 
 def test_size():
-    assert softmax(64, 10).size == 650
+    assert softmax(64, 10).parameters == 650
     assert softmax(64, 10, ridge=0.5).curvature == 0.5

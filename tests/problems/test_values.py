@@ -27,7 +27,7 @@ def cost(score, y):
     return (score - y) ** 2
 
 
-PLACE = f"{__name__}."
+MODULE = f"{__name__}."
 MADE = {
     "softmax": (
         lambda: problems.softmax(3, 4, ridge=0.1, domain=parts.l2_ball(2)),
@@ -53,7 +53,7 @@ MADE = {
     "cnn": (lambda: problems.cnn(side=10), "cnn(side=10)", []),
     "custom": (
         lambda: problems.custom(first, scores, cost, ridge=0.5),
-        f"custom(init={PLACE}first, apply={PLACE}scores, loss={PLACE}cost, ridge=0.5)",
+        f"custom(init={MODULE}first, apply={MODULE}scores, loss={MODULE}cost, ridge=0.5)",
         [0.5],
     ),
     "personal": (
@@ -150,26 +150,26 @@ def test_a_problem_is_a_value(case):
     assert isinstance(problem, Problem)
 
 
-def told(problem, w, sample):
+def evaluated(problem, w, sample):
     """All that a problem does on a device, from one sample."""
     vectors = Flat(problem)
     at = AT._replace(t=jnp.int32(10))
     seen, loss, metrics = vectors.one(w, sample, at)
     form = None if problem.form is None else problem.form(seen)
     row = None if problem.linear is None else problem.linear.features(seen)
-    news = None if problem.news is None else problem.news(seen)
+    informative = None if problem.informative is None else problem.informative(seen)
     moved, first = problem.domain.project(w), vectors.init(random.root(1))
     slope = vectors.gradient(w, seen)
-    return loss, slope, metrics, form, row, news, moved, first, problem.curvature
+    return loss, slope, metrics, form, row, informative, moved, first, problem.curvature
 
 
 @pytest.mark.parametrize("case", MADE)
 def test_a_traced_problem_is_the_same_problem(case):
     problem, rng = MADE[case][0](), np.random.default_rng(0)
     with jax.enable_x64(True):
-        w, sample = 0.3 * rng.normal(size=problem.size), sample_for(case, rng)
-        known = jax.jit(lambda w, sample: told(problem, w, sample))(w, sample)
-        traced = jax.jit(told)(problem, w, sample)
+        w, sample = 0.3 * rng.normal(size=problem.parameters), sample_for(case, rng)
+        known = jax.jit(lambda w, sample: evaluated(problem, w, sample))(w, sample)
+        traced = jax.jit(evaluated)(problem, w, sample)
     one, other = jax.tree.flatten(known), jax.tree.flatten(traced)
     assert one[1] == other[1]
     for a, b in zip(one[0], other[0], strict=True):
@@ -212,9 +212,9 @@ def test_shared_only_is_the_pair_with_a_zero_own_part():
         assert problem.loss(w, sample) == of.loss(pair, sample)
         assert problem.decide(w, sample.shown, AT) == of.decide(pair, sample.shown, AT)
         assert problem.metrics(jnp.float64(1), sample) == of.metrics(jnp.float64(1), sample)
-    assert (problem.size, problem.personal) == (3, False)
+    assert (problem.parameters, problem.personal) == (3, False)
     assert (problem.shape, problem.classes, problem.convex) == (((2,), (1,)), 2, True)
-    assert problem.form is problem.together is problem.linear is problem.residual is None
+    assert problem.form is problem.vectorized is problem.linear is problem.residual is None
     with pytest.raises(BadParameter, match="shared_only: of must have an own part, got linear"):
         shared_only(problems.linear(3))
 

@@ -15,8 +15,8 @@ def fedomd(gradient, x1, T, K, step, eta, sync, participants):
     """Algorithm 1, with the partial participation of Section VII.
 
     step(x, g, eta): the client step (3), one of steps.py; eta(t): the step size
-    sync: the steps t after which clients and server meet, i.e. t + 1 is in the paper's set I
-    participants(t): list of the clients heard at the sync after step t (all: full participation)
+    sync: the steps t after which clients and server sync, i.e. t + 1 is in the paper's set I
+    participants(t): list of the clients sampled at the sync after step t (all: full participation)
     """
     x = [np.array(x1, dtype=float) for k in range(K)]  # line 1
     server = [np.array(x1, dtype=float)]
@@ -28,9 +28,9 @@ def fedomd(gradient, x1, T, K, step, eta, sync, participants):
             g = gradient(x[k], k, t)  # line 5
             y.append(step(x[k], g, eta(t)))  # (3)
         if t in sync:  # line 7: t + 1 in I
-            heard = participants(t)
-            if len(heard) > 0:
-                server.append(mean([y[k] for k in heard]))  # (4); Section VII: of those heard
+            sampled = participants(t)
+            if len(sampled) > 0:
+                server.append(mean([y[k] for k in sampled]))  # (4); Section VII: of those sampled
             else:
                 server.append(server[-1].copy())  # a mean of nothing is not zero
             x = [server[-1].copy() for k in range(K)]  # (4): to all m clients

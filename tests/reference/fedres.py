@@ -255,7 +255,7 @@ def fedres_erm(xg, xl, y, *, radius, up, down, w0, v0, fictitious=False):
 
 
 def independent(xg, xl, y, *, step, w0=None, v0=None):
-    """Section 6.2's Independent: both blocks at the client; the server never moves."""
+    """Section 6.2's Independent: both blocks at the client; the server never changes."""
     T, P, d = xg.shape
     start, v = begin(w0, v0, P, d, xl.shape[2])
     w = [start.copy() for k in range(P)]

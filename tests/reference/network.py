@@ -64,9 +64,9 @@ def fedomd_delayed(gradient, x1, T, K, step, eta, sync, participants, up, down):
     return {"models": np.array(models), "server": np.array(server)}
 
 
-def ofediq_delayed(gradient, x1, T, K, eta, rates, sync, heard, up, down):
+def ofediq_delayed(gradient, x1, T, K, eta, rates, sync, participants, up, down):
     """OFedIQ (ofediq.py) with delays: the message is the sum of the gradients since the client's
-    previous sync step, heard or not, over p_k: (8) when there is no delay."""
+    previous sync step, sampled or not, over p_k: (8) when there is no delay."""
     w = [np.array(x1, dtype=float) for k in range(K)]  # the client's last download
     theta = [np.array(x1, dtype=float) for k in range(K)]
     unsent = [np.zeros_like(w[0]) for k in range(K)]
@@ -83,10 +83,10 @@ def ofediq_delayed(gradient, x1, T, K, eta, rates, sync, heard, up, down):
             unsent[k] = unsent[k] + g
         model = server[-1]
         if t in sync:
-            for k in heard(t):
+            for k in participants(t):
                 in_flight.append({"due": t + up[k], "body": unsent[k] / rates[k]})  # (8)
             for k in range(K):
-                unsent[k] = np.zeros_like(unsent[k])  # heard or not
+                unsent[k] = np.zeros_like(unsent[k])  # sampled or not
             arrived, in_flight = arrivals(in_flight, t)  # (D1)
             total = np.zeros_like(model)
             for message in arrived:

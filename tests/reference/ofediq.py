@@ -8,11 +8,11 @@ def psi(t, L):
     return ((t - 1) // L) * L + 1
 
 
-def ofediq(gradient, x1, T, K, eta, rates, L, heard, quantise=None):
+def ofediq(gradient, x1, T, K, eta, rates, L, participants, quantise=None):
     """Equations (6) to (9), letter by letter.
 
     eta: the learning rate; rates[k]: p_k; L: the period, sync after the steps t with t mod L = 0
-    heard(t): list of the clients that send at the sync step t, the paper's S_t
+    participants(t): list of the clients that send at the sync step t, the paper's S_t
     quantise(vector, k, t): Q_q of (8); None: no quantisation
     """
     w = {1: np.array(x1, dtype=float)}  # w[t], known at t = 1, L + 1, 2 L + 1, ...
@@ -30,7 +30,7 @@ def ofediq(gradient, x1, T, K, eta, rates, L, heard, quantise=None):
             theta[k, t + 1] = g[k, t] - eta * gradient(g[k, t], k, t)  # (7)
         if t % L == 0:
             total = np.zeros_like(w[1])
-            for k in heard(t):
+            for k in participants(t):
                 m = -(theta[k, t + 1] - g[k, t - L + 1]) / (eta * rates[k])  # (8)
                 if quantise is not None:
                     m = quantise(m, k, t)  # (8)

@@ -4,7 +4,7 @@ y = argmin_{x in X} <g, x> + B_psi(x, x_i) / eta,
 B_psi(y, x) = psi(y) - psi(x) - <y - x, grad psi(x)>.
 
 Setting the gradient of (6) to zero gives grad psi(y) = grad psi(x_i) - eta g where X is everything;
-each constrained step below says why its correction is exact. Euclidean means psi = |x|^2 / 2.
+each constrained step below states why its correction is exact. Euclidean means psi = |x|^2 / 2.
 """
 
 import numpy as np

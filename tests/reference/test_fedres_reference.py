@@ -201,7 +201,7 @@ def test_absent_samples_are_zero_losses_that_count_in_the_mean():
     g = 2 * (xg[2, 1] @ w - y[2, 1]) / 2 * xg[2, 1]
     np.testing.assert_allclose(run["server"][4], w - 0.1 * g, atol=1e-15)
     zeroed = fedres_sgd(xg * present[..., None], xl * present[..., None], y, period=2, **given)
-    equal(run, zeroed, atol=0)  # a message of zeros moves nothing either
+    equal(run, zeroed, atol=0)  # a message of zeros changes nothing either
 
 
 def test_adagrad():
@@ -224,7 +224,7 @@ def test_adagrad():
         w = w - 0.3 * g / np.sqrt(squares + 1e-8)
         v = v - 0.3 * own_g / np.sqrt(own_squares + 1e-8)
         np.testing.assert_allclose(run["server"][t + 1], w, rtol=0, atol=1e-13)
-    # a first gradient of any size moves every coordinate by eta: after the whole way only
+    # a first gradient of any size changes every coordinate by eta: after the delays only
     late = fedres_sgd(xg, xl, y, up=[4] * P, down=[2] * P, **given)
     assert not np.any(late["server"][:5])
     np.testing.assert_allclose(np.abs(late["server"][5]), 0.3, atol=1e-4)  # but for the floor
@@ -381,7 +381,7 @@ def test_erm_by_its_time_indices(a, b, fictitious):
 
 @pytest.mark.parametrize("fictitious", [False, True])
 def test_erm_with_a_delay_per_client(fictitious):
-    """A client whose messages never arrive is not in (3); one that never fetches never moves."""
+    """A client whose messages never arrive is not in (3); one that never fetches never changes."""
     xg, xl, y = data(14)
     given = {"radius": 1.5, "fictitious": fictitious, "w0": start()["w0"], "v0": start()["v0"]}
     run = fedres_erm(xg, xl, y, up=[0, T, 3], down=[0, T, 0], **given)
@@ -532,13 +532,13 @@ def test_batches_and_participants_are_those_asked_for():
         for k in range(agents):
             for e in range(epochs[k]):
                 drawn[t, k, e] = rng.choice(samples, size=2 + k, replace=False)
-    heard = [list(rng.choice(agents, size=2, replace=False)) for _ in range(steps)]
-    heard[5] = []
+    participants = [list(rng.choice(agents, size=2, replace=False)) for _ in range(steps)]
+    participants[5] = []
     run = dynamic_fedavg(
         lambda w, t, k, b: x[t, k, b] ** 2 * (w - x[t, k, b]),
         [1.0],
         T=steps,
-        participants=heard,
+        participants=participants,
         epochs=epochs,
         batches=lambda t, k, e: drawn[t, k, e],
         step=0.4,
@@ -546,7 +546,7 @@ def test_batches_and_participants_are_those_asked_for():
     w = 1.0
     for t in range(1, steps + 1):
         models = []
-        for k in heard[t - 1]:
+        for k in participants[t - 1]:
             model = w
             for e in range(epochs[k]):
                 z = x[t, k][drawn[t, k, e]]

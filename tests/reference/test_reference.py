@@ -168,7 +168,7 @@ def test_ofediq_without_delays_is_ofediq(seed, L, who):
 
 @pytest.mark.parametrize("up", UP)
 @pytest.mark.parametrize("down", DOWN)
-def test_server_applies_each_heard_gradient_exactly_once(up, down):
+def test_server_applies_each_sampled_gradient_exactly_once(up, down):
     """Linear losses whose gradient is a unit vector of its own for every (k, t): the server's model
     then shows which gradients were applied, how often and when."""
     who, rates, eta = cohorts(9), np.array([0.25, 0.5, 0.75, 1.0]), 0.5
@@ -251,8 +251,8 @@ def test_delays_by_hand():
         np.zeros(1), 4, 2, steps.euclidean, lambda t: 1.0, range(1, 5), lambda t: [0, 1],
         [0, 1], [2, 0],
     )  # fmt: skip
-    # t=1: x = -1, -10; only client 0's arrives: server -1; client 1 takes it, client 0 keeps -1
-    # t=2: x = -2, -11; arrive -2 and -10 (sent at 1): -6; client 1 takes it, client 0 keeps -2
+    # t=1: x = -1, -10; only client 0's arrives: server -1; client 1 takes it, client 0 stays at -1
+    # t=2: x = -2, -11; arrive -2 and -10 (sent at 1): -6; client 1 takes it, client 0 stays at -2
     # t=3: x = -3, -16; arrive -3 and -11: -7; client 1 takes it, client 0 the one made at 1: -1
     # t=4: x = -2, -17; arrive -2 and -16: -9
     np.testing.assert_allclose(run["server"][:, 0], [0, -1, -6, -7, -9])

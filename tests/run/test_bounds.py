@@ -22,7 +22,20 @@ def run(algorithm, problem, stream, steps=40, **settings):
 def test_fedomd_has_theorem_1_for_a_constant_step():
     found = run(ms.fedomd(0.1, mirror=BOX, sync=parts.every(3)), QUADRATIC, WORLD)
     steep = float(ms.measure.lipschitz(ms.measure.Prefix(QUADRATIC, WORLD, 40)))
-    wanted = theory.fedomd_theorem_1(40, gap=3, lipschitz=steep, divergence=4.0, step=0.1)
+    wanted = theory.fedomd_theorem_1(40, period=3, lipschitz=steep, divergence=4.0, step=0.1)
+    assert float(found.bound()) == pytest.approx(float(wanted))
+    assert float(found.regret()) <= float(found.bound())
+
+
+def test_fedomd_with_the_entropy_on_a_large_box_has_the_modulus_of_that_box():
+    """On box(0.2, 5) the entropy is 1/5-strongly convex, not 1: L^2 counts five times."""
+    box = parts.box(0.2, 5.0)
+    problem = ms.problems.quadratic(2, low=0.2, high=5.0)
+    found = run(ms.fedomd(0.1, mirror=parts.entropy(box), sync=parts.every(3)), problem, WORLD)
+    prefix = ms.measure.Prefix(problem, WORLD, 40)
+    steep = float(ms.measure.lipschitz(prefix, "l2")) * np.sqrt(5)
+    far = float(ms.measure.divergence(parts.entropy(box), prefix.start))
+    wanted = theory.fedomd_theorem_1(40, period=3, lipschitz=steep, divergence=far, step=0.1)
     assert float(found.bound()) == pytest.approx(float(wanted))
     assert float(found.regret()) <= float(found.bound())
 
@@ -38,7 +51,10 @@ def test_fedomd_has_theorem_2_for_a_falling_step(step):
 
 @pytest.mark.parametrize(
     ("step", "name"),
-    [(0.02, "Theorem 1"), (theory.fedsea_strongly_convex(1.0, smoothness=1.0, gap=2), "Theorem 2")],
+    [
+        (0.02, "Theorem 1"),
+        (theory.fedsea_strongly_convex(1.0, smoothness=1.0, period=2), "Theorem 2"),
+    ],
 )
 def test_fedsea_has_its_theorems_with_exact_constants(step, name):
     found = run(ms.fedsea(step, period=2), FREE, WORLD, seeds=3, measure=["expected"])
@@ -55,7 +71,7 @@ def test_fedsea_constants_are_those_of_the_stream():
     wanted = theory.fedsea_theorem_1(
         40,
         clients=4,
-        gap=2,
+        period=2,
         step=0.02,
         smoothness=1.0,
         distance=float(np.linalg.norm(best)),
@@ -89,7 +105,7 @@ def test_ofediq_family_is_summed_over_clients():
 def test_who_learns_alone_has_the_longest_gap():
     found = run(ms.independent(0.1, mirror=BOX), QUADRATIC, WORLD)
     steep = float(ms.measure.lipschitz(ms.measure.Prefix(QUADRATIC, WORLD, 40)))
-    wanted = theory.fedomd_theorem_1(40, gap=40, lipschitz=steep, divergence=4.0, step=0.1)
+    wanted = theory.fedomd_theorem_1(40, period=40, lipschitz=steep, divergence=4.0, step=0.1)
     assert float(found.bound()) == pytest.approx(float(wanted))
     assert float(found.regret()) <= float(found.bound())
 
@@ -115,7 +131,7 @@ def test_agarwals_rate_is_that_of_fedres_sgd_alone(algorithm):
         run(algorithm, problem, stream, steps=8).bound()
 
 
-def test_a_rate_is_fitted_and_says_so():
+def test_a_rate_is_fitted_and_marked_as_such():
     problem, stream = ms.problems.personal(4, 2), ms.streams.residuals(5, shared=4, own=2)
     bound = run(ms.fedres_sgd(0.02), problem, stream, steps=60).bound([20, 40, 60])
     assert isinstance(bound, theory.Rate)
@@ -174,6 +190,6 @@ def test_comparisons_of_two_papers_are_in_means_over_clients():
         (ms.fedsea(0.1), RIDGE, "grows with the model"),
     ],
 )
-def test_a_run_outside_the_assumptions_is_told_why(algorithm, problem, message):
+def test_a_run_outside_the_assumptions_is_refused_with_the_reason(algorithm, problem, message):
     with pytest.raises(ms.MainstemError, match=message):
         run(algorithm, problem, REGRESSION, steps=8).bound()

@@ -1,4 +1,4 @@
-"""Whatever lies in a run's folder: it is read, or refused in one line that names the file and the fault."""
+"""Damaged run folders: they are read, or refused with one line that names the file and the fault."""
 
 import hashlib
 import io
@@ -28,7 +28,7 @@ def saved(run, tmp_path):
 
 
 def sealed(folder, name, data):
-    """Another file in the place of one, with a checksum that fits."""
+    """Replaces a file by another one, with a checksum that fits."""
     (folder / name).write_bytes(data)
     content = json.loads((folder / "run.json").read_text())
     content["sha256"][name] = hashlib.sha256(data).hexdigest()
@@ -44,7 +44,16 @@ def refused(folder, name):
     return str(caught.value)
 
 
-FIELDS = ("steps", "seeds", "clients", "size", "dtype", "shared", "uplink_bits", "downlink_bytes")
+FIELDS = (
+    "steps",
+    "seeds",
+    "clients",
+    "parameters",
+    "dtype",
+    "shared",
+    "uplink_bits",
+    "downlink_bytes",
+)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -157,9 +166,9 @@ def test_traces_of_other_lengths_and_kinds(saved, columns, seeds):
     refused(saved, "trace.parquet")
 
 
-def test_a_spec_of_another_world_does_not_keep_the_numbers_from_being_read(saved, run):
+def test_the_numbers_are_read_although_the_spec_is_of_another_world(saved, run):
     tables = {
-        "algorithm": [{"name": "fedogd", "step": {"name": "constant", "size": "a"}}],
+        "algorithm": [{"name": "fedogd", "step": {"name": "constant", "parameters": "a"}}],
         "problem": {"name": "softmax", "features": 10**30, "classes": [1]},
         "stream": {"name": "csv", "path": "/dev/zero", "target": "y"},
         "simulate": {"steps": 6},

@@ -86,11 +86,13 @@ def test_half_a_summary_is_refused(saved):
     with pytest.raises(ms.MainstemError, match=r"run\.json cannot be read"):
         ms.load(saved)
     path.write_text("[]")
-    with pytest.raises(ms.MainstemError, match="not of format"):
+    with pytest.raises(
+        ms.MainstemError, match="is of format None, this version of mainstem reads format 2"
+    ):
         ms.load(saved)
 
 
-def test_what_is_no_run_is_said_to_be_none(tmp_path):
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(ms.MainstemError, match="there is no such run folder"):
         ms.load(tmp_path / "nowhere")
     with pytest.raises(ms.MainstemError, match="is not a run folder"):
@@ -109,7 +111,7 @@ def test_a_run_on_data_from_memory_wants_it_again(tmp_path):
 def test_a_column_that_was_not_recorded_is_named(run):
     with pytest.raises(
         ms.MainstemError,
-        match="squared_error was not recorded, only correct, heard, loss, received",
+        match="squared_error was not recorded, only correct, downloads, loss, uploads",
     ):
         _ = run.mse
     with pytest.raises(ms.MainstemError, match='measure=\\["average"\\]'):

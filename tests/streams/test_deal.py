@@ -31,7 +31,7 @@ def test_every_pass_has_an_order_of_its_own():
     assert len({tuple(each) for each in order.tolist()}) == 4
 
 
-def test_orders_are_uniform():
+def test_permutations_are_uniform():
     """The first row of a pass is any row: over 1,000 seeds each of 5 comes about 200 times."""
     firsts = [int(dealt(evenly(), 5, 1).rows(seed, 1, 1)[0, 0]) for seed in range(1000)]
     counts = np.bincount(firsts, minlength=5)
@@ -103,7 +103,7 @@ def test_by_label_repeats_each_clients_own_rows_in_one_order():
     assert np.any(table != other)
 
 
-def test_by_key_keeps_time_and_orders_the_clients():
+def test_by_key_preserves_time_and_sorts_the_clients():
     keys = np.array(["b", "a", "c", "b", "a", "b", "c", "a"])
     deal = dealt(by_key(), rows=8, clients=None, keys=keys)
     assert (deal.clients, deal.steps) == (3, 2)
@@ -111,7 +111,7 @@ def test_by_key_keeps_time_and_orders_the_clients():
     assert dealt(by_key(), rows=8, clients=3, keys=keys).clients == 3
 
 
-def test_by_key_orders_numbers_as_numbers():
+def test_by_key_sorts_numbers_as_numbers():
     deal = dealt(by_key(), rows=3, clients=None, keys=[10, 9, 2])
     np.testing.assert_array_equal(deal.rows(0, 1, 1), [[2, 1, 0]])
 

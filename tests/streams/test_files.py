@@ -1,4 +1,4 @@
-"""CSV and Parquet: what is read is what the file says, and what cannot be is refused."""
+"""CSV and Parquet files: what is read is what the file contains, and what cannot be read is refused."""
 
 import gc
 import itertools
@@ -19,7 +19,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 @pytest.fixture(autouse=True)
 def spools(tmp_path, monkeypatch):
-    """A folder of our own for the spools, so that what is left behind can be seen."""
+    """A separate folder for the spools, so that the test sees what is left behind."""
     folder = tmp_path / "spools"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -43,7 +43,7 @@ def table(rows=200, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
-            "site": rng.choice(list("bac"), rows, p=[0.5, 0.3, 0.2]),
+            "zone": rng.choice(list("bac"), rows, p=[0.5, 0.3, 0.2]),
             "heat": rng.normal(size=rows),
             "wind": rng.integers(0, 9, rows),
             "load": rng.normal(size=rows),
@@ -54,12 +54,12 @@ def table(rows=200, seed=0):
 @kinds
 def test_each_clients_rows_come_in_the_order_of_the_file(kind, tmp_path):
     data = table()
-    stream = opened(kind, write(kind, data, tmp_path), target="load", key="site")
-    shortest = data.groupby("site").size().min()
+    stream = opened(kind, write(kind, data, tmp_path), target="load", key="zone")
+    shortest = data.groupby("zone").size().min()
     assert (stream.clients, stream.steps) == (3, shortest)
     shown, hidden = stream.chunk(0, 1, stream.steps)
-    for k, site in enumerate("abc"):
-        mine = data[data.site == site][:shortest]
+    for k, zone in enumerate("abc"):
+        mine = data[data.zone == zone][:shortest]
         np.testing.assert_allclose(shown[:, k], mine[["heat", "wind"]], rtol=1e-6)
         np.testing.assert_allclose(hidden[:, k], mine.load, rtol=1e-6)
     assert (shown.dtype, hidden.dtype) == (np.float32, np.float32)
@@ -69,10 +69,10 @@ def test_each_clients_rows_come_in_the_order_of_the_file(kind, tmp_path):
 @kinds
 def test_chunks_and_batches_do_not_matter(kind, tmp_path, monkeypatch):
     path = write(kind, table(), tmp_path)
-    whole = opened(kind, path, target="load", key="site")
+    whole = opened(kind, path, target="load", key="zone")
     expected = whole.chunk(0, 1, whole.steps)
     monkeypatch.setattr(files, "BATCH", 7)  # rows of Parquet read at a time
-    stream = opened(kind, path, target="load", key="site")
+    stream = opened(kind, path, target="load", key="zone")
     edges = [0, 1, 5, 6, 20, stream.steps]
     pieces = [stream.chunk(3, a + 1, b) for a, b in itertools.pairwise(edges)]
     for part in (0, 1):
@@ -96,7 +96,7 @@ def test_a_csv_of_several_blocks_is_read_whole(tmp_path):
 
 @kinds
 def test_without_a_key_there_is_one_client(kind, tmp_path):
-    data = table().drop(columns="site")
+    data = table().drop(columns="zone")
     stream = opened(kind, write(kind, data, tmp_path), target="load")
     assert (stream.clients, stream.steps) == (1, 200)
     np.testing.assert_allclose(stream.chunk(0, 5, 5)[1][0, 0], data.load[4], rtol=1e-6)
@@ -105,7 +105,7 @@ def test_without_a_key_there_is_one_client(kind, tmp_path):
 @kinds
 def test_features_may_be_named_and_labels_are_integers(kind, tmp_path):
     path = write(kind, table(), tmp_path)
-    stream = opened(kind, path, target="wind", key="site", features=["load"], classes=True)
+    stream = opened(kind, path, target="wind", key="zone", features=["load"], classes=True)
     shown, hidden = stream.chunk(0, 1, 4)
     assert shown.shape == (4, 3, 1)
     assert hidden.dtype == np.int32
@@ -113,7 +113,7 @@ def test_features_may_be_named_and_labels_are_integers(kind, tmp_path):
 
 def test_a_file_runs_in_the_simulator(tmp_path):
     path = write("csv", table(), tmp_path)
-    stream = opened("csv", path, target="load", key="site")
+    stream = opened("csv", path, target="load", key="zone")
     run = ms.simulate(ms.fedogd(step=0.01), ms.problems.linear(2), stream, steps=20, progress=False)
     first = 0.5 * np.mean(np.square(stream.chunk(0, 1, 1)[1]))
     assert run.loss[0] == pytest.approx(first, rel=1e-5)  # the first model is zero
@@ -123,7 +123,7 @@ def test_a_file_runs_in_the_simulator(tmp_path):
 
 @kinds
 def test_the_spool_lives_as_long_as_the_stream(kind, tmp_path, spools):
-    stream = opened(kind, write(kind, table(), tmp_path), target="load", key="site")
+    stream = opened(kind, write(kind, table(), tmp_path), target="load", key="zone")
     assert len(list(spools.iterdir())) == 1
     chunk = stream.chunk
     del stream
@@ -138,48 +138,48 @@ def spoiled(column, row, value):
     data = table()
     data[column] = data[column].astype(object if isinstance(value, str) else float)
     data.loc[row, column] = value
-    return data, data.site[row]
+    return data, data.zone[row]
 
 
 @kinds
 @pytest.mark.parametrize("column", ["heat", "load"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
 def test_a_gap_is_refused_with_its_row_and_client(kind, column, value, tmp_path):
-    data, site = spoiled(column, 41, value)
-    with pytest.raises(BadData, match=rf"'{column}' row 42 \(client {site}\) holds"):
-        opened(kind, write(kind, data, tmp_path), target="load", key="site")
+    data, zone = spoiled(column, 41, value)
+    with pytest.raises(BadData, match=rf"'{column}' row 42 \(client {zone}\) holds"):
+        opened(kind, write(kind, data, tmp_path), target="load", key="zone")
 
 
 @kinds
 def test_a_gap_deep_in_the_file_is_counted_from_its_start(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BATCH", 7)
-    data, site = spoiled("heat", 150, np.nan)
-    with pytest.raises(BadData, match=rf"row 151 \(client {site}\)"):
-        opened(kind, write(kind, data, tmp_path), target="load", key="site")
+    data, zone = spoiled("heat", 150, np.nan)
+    with pytest.raises(BadData, match=rf"row 151 \(client {zone}\)"):
+        opened(kind, write(kind, data, tmp_path), target="load", key="zone")
 
 
 def test_a_word_among_numbers_is_refused_with_its_row_and_client(tmp_path):
-    data, site = spoiled("heat", 41, "broken")
+    data, zone = spoiled("heat", 41, "broken")
     path = write("csv", data, tmp_path)
-    with pytest.raises(BadData, match=rf"'heat' row 42 \(client {site}\) holds 'broken', not a"):
-        opened("csv", path, target="load", key="site")
+    with pytest.raises(BadData, match=rf"'heat' row 42 \(client {zone}\) holds 'broken', not a"):
+        opened("csv", path, target="load", key="zone")
 
 
 @kinds
 def test_a_fractional_label_is_refused_with_its_row_and_client(kind, tmp_path):
-    data, site = spoiled("wind", 41, 1.5)
+    data, zone = spoiled("wind", 41, 1.5)
     with pytest.raises(
-        BadData, match=rf"'wind' row 42 \(client {site}\) holds 1.5, not an integer"
+        BadData, match=rf"'wind' row 42 \(client {zone}\) holds 1.5, not an integer"
     ):
-        opened(kind, write(kind, data, tmp_path), target="wind", key="site", classes=True)
+        opened(kind, write(kind, data, tmp_path), target="wind", key="zone", classes=True)
 
 
 @kinds
 def test_a_row_of_nobody_is_refused(kind, tmp_path):
     data = table()
-    data.loc[41, "site"] = None
-    with pytest.raises(BadData, match="column 'site' row 42 is empty"):
-        opened(kind, write(kind, data, tmp_path), target="load", key="site")
+    data.loc[41, "zone"] = None
+    with pytest.raises(BadData, match="column 'zone' row 42 is empty"):
+        opened(kind, write(kind, data, tmp_path), target="load", key="zone")
 
 
 @kinds
@@ -189,8 +189,8 @@ def test_a_column_of_dates_is_refused_by_name(kind, tmp_path):
     with pytest.raises(
         BadData, match=r"column 'when' is not numeric but timestamp.*: leave it out"
     ):
-        opened(kind, path, target="load", key="site")
-    assert opened(kind, path, target="load", key="site", features=["heat"]).clients == 3
+        opened(kind, path, target="load", key="zone")
+    assert opened(kind, path, target="load", key="zone", features=["heat"]).clients == 3
 
 
 @kinds
@@ -204,16 +204,16 @@ def test_a_column_of_dates_is_refused_by_name(kind, tmp_path):
 )
 def test_a_missing_column_is_refused_with_those_there_are(kind, arguments, missing, tmp_path):
     path = write(kind, table(), tmp_path)
-    with pytest.raises(BadData, match=f"no column '{missing}', only site, heat, wind, load"):
+    with pytest.raises(BadData, match=f"no column '{missing}', only zone, heat, wind, load"):
         opened(kind, path, **arguments)
 
 
 @kinds
 def test_other_refusals(kind, tmp_path):
     with pytest.raises(BadData, match="the file has no rows"):
-        opened(kind, write(kind, table()[:0], tmp_path), target="load", key="site")
+        opened(kind, write(kind, table()[:0], tmp_path), target="load", key="zone")
     with pytest.raises(BadData, match="no feature columns are left beside 'load'"):
-        opened(kind, write(kind, table()[["site", "load"]], tmp_path), target="load", key="site")
+        opened(kind, write(kind, table()[["zone", "load"]], tmp_path), target="load", key="zone")
     with pytest.raises(BadData, match=f"{kind}: there is no file nowhere"):
         opened(kind, "nowhere", target="load")
     (tmp_path / "empty").write_text("")

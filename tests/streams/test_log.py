@@ -61,7 +61,7 @@ def test_pieces_do_not_depend_on_the_cut_or_the_seed(table):
 
 
 def test_a_policy_is_judged_on_every_row_once(table):
-    """A model that hardly moves takes the first item, worth 1 to it, and the others 0: by hand."""
+    """A model that hardly changes takes the first item, worth 1 to it, and the others 0: by hand."""
     start = np.zeros(F + 4), np.array([1.0, 0.0])
     problem = problems.replay(problems.personal(F + 4, F, start=start), A)
     run = ms.simulate(

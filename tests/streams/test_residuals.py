@@ -12,7 +12,7 @@ K, T = 4, 500
 
 
 def test_labels_are_a_shared_and_an_own_part_and_noise():
-    stream = residuals(K, shared=3, own=2, noise=0.5, together=2.0, apart=0.7)
+    stream = residuals(K, shared=3, own=2, noise=0.5, shared_norm=2.0, own_norm=0.7)
     truth, got = stream.drawn(0), replayed(stream, T)
     x, local = got.shown
     clean = x @ truth.common + np.einsum("tki,ki->tk", local, truth.each)
@@ -29,7 +29,7 @@ def test_labels_are_a_shared_and_an_own_part_and_noise():
 
 
 def test_without_noise_nothing_is_left():
-    stream = residuals(K, shared=3, own=2, noise=0, together=0)
+    stream = residuals(K, shared=3, own=2, noise=0, shared_norm=0)
     truth, got = stream.drawn(1), replayed(stream, 20, seed=1)
     clean = np.einsum("tki,ki->tk", got.shown[1], truth.each)
     np.testing.assert_allclose(got.hidden, clean, rtol=1e-12)
@@ -84,8 +84,8 @@ RIGHT = {"clients": 3, "actions": 4, "shared": 2, "own": 2}
         ("shared", 0, "an integer of at least 1, got 0"),
         ("own", 1.5, "an integer of at least 1, got 1.5"),
         ("noise", -0.1, "at least 0, got -0.1"),
-        ("together", -1, "at least 0, got -1"),
-        ("apart", np.inf, "a finite number, got inf"),
+        ("shared_norm", -1, "at least 0, got -1"),
+        ("own_norm", np.inf, "a finite number, got inf"),
     ],
 )
 def test_refusals(build, name, value, message):

@@ -59,7 +59,7 @@ def test_expected_forms_are_the_means_of_the_losses(name):
 
 @worlds
 def test_spatial_is_zeta_squared_and_offsets_have_mean_zero(name):
-    """(4): the mean squared distance of the clients' gradients from theirs together, at any x."""
+    """(4): the mean squared distance of the clients' gradients from their mean, at any x."""
     stream = WORLDS[name][0]()
     for x in np.random.default_rng(0).normal(size=(3, D)):
         for row in forms(stream):

@@ -17,7 +17,7 @@ def rows():
     return arrays(X, Y, clients=3)
 
 
-def test_columns_go_where_they_are_said_to():
+def test_columns_go_to_their_groups():
     whole, parted = replayed(rows(), 5), replayed(split(rows(), shared=[3, 0], own=[2, 1]), 5)
     np.testing.assert_array_equal(parted.shown[0], whole.shown[..., [3, 0]])
     np.testing.assert_array_equal(parted.shown[1], whole.shown[..., [2, 1]])
@@ -34,7 +34,7 @@ def test_each_client_has_its_own_columns_padded_with_zeros():
         assert not mine[:, len(columns) :].any()
 
 
-def test_a_column_may_be_in_both_groups_if_that_is_said():
+def test_a_column_may_be_in_both_groups_if_overlap_is_allowed():
     both = replayed(split(rows(), shared=range(4), own=[0, 1], overlap=True), 2)
     np.testing.assert_array_equal(both.shown[0][..., :2], both.shown[1])
 
@@ -98,7 +98,7 @@ def test_only_one_vector_of_features_can_be_split(stream):
         split(stream, [0], [1])
 
 
-def test_each_client_sees_something_as_often_as_said():
+def test_each_client_sees_something_at_its_rate():
     rates = np.array([1.0, 0.5, 0.1])
     stream = sometimes(rows(), rate=rates)
     got, whole = replayed(stream, 4000), replayed(rows(), 4000)
@@ -108,8 +108,8 @@ def test_each_client_sees_something_as_often_as_said():
     here = got.count > 0
     np.testing.assert_array_equal(got.shown[here], whole.shown[here])  # what there is stays
     assert not got.shown[~here].any()  # and where nothing is there is nothing to be read
-    together = np.corrcoef(got.count[:, 1], got.count[:, 2])[0, 1]
-    assert abs(together) < 4.5 / np.sqrt(4000)  # clients come and go on their own
+    correlation = np.corrcoef(got.count[:, 1], got.count[:, 2])[0, 1]
+    assert abs(correlation) < 4.5 / np.sqrt(4000)  # clients come and go on their own
     again = np.corrcoef(got.count[1:, 1], got.count[:-1, 1])[0, 1]
     assert abs(again) < 4.5 / np.sqrt(4000)
     assert stream.rows() is None
@@ -141,3 +141,10 @@ def test_nothing_is_expected_of_who_may_not_come():
 def test_rates_that_do_not_fit_are_refused(given, message):
     with pytest.raises(BadParameter, match=f"sometimes: {message}"):
         sometimes(**({"stream": rows(), "rate": 0.5} | given))
+
+
+def test_a_client_that_is_present_has_its_entire_batch():
+    """Not the first sample of it: a batch without a count is all of its samples."""
+    batches = walking(3, holds=12)
+    got = replayed(sometimes(batches, rate=0.5), 20)
+    assert set(np.unique(got.count)) == {0, 12}

@@ -15,7 +15,7 @@ CLASSES, WIDTH, ROWS = 10, 5, 400
 
 @pytest.fixture
 def table(monkeypatch):
-    """Entry (n, j) is n + 1000 j, so that every number tells its row and its column."""
+    """Entry (n, j) is n + 1000 j, so that every number identifies its row and its column."""
     features = np.arange(ROWS)[:, None] + 1000.0 * np.arange(WIDTH)
     mixed = np.random.default_rng(0).permutation
     target = np.concatenate([mixed(np.arange(n) % CLASSES) for n in (ROWS - 100, 100)])
@@ -129,12 +129,12 @@ def test_what_cannot_be_dealt_is_refused(table, monkeypatch):
     few = np.where(np.arange(ROWS) < 30, np.arange(ROWS) % 3, 3)  # ten of each class but one
     monkeypatch.setattr(datasets, "load", lambda name: table._replace(target=few, classes=4))
     crowded = tasks("anything", clients=40, most=2)
-    said = set()
+    messages = set()
     for seed in range(30):
         with pytest.raises(BadData) as refusal:
             crowded.drawn(seed)
-        said.add(str(refusal.value))
-    assert said == {
+        messages.add(str(refusal.value))
+    assert messages == {
         "tasks: 10 samples of the merged classes are too few for 40 clients",
         "tasks: 15 buckets of 2 samples are too few for 40 clients",
     }

@@ -132,14 +132,14 @@ def test_one_program_serves_all_numbers(make, numbers):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_copy_of_a_file_reads_it_again(kind, tmp_path):
-    table = pd.DataFrame({"site": [*"abab"], "heat": [1.0, 2.0, 3.0, 4.0], "load": [0.0] * 4})
+    table = pd.DataFrame({"zone": [*"abab"], "heat": [1.0, 2.0, 3.0, 4.0], "load": [0.0] * 4})
     path = tmp_path / f"data.{kind}"
     table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
     make = getattr(streams, kind)
-    one = make(path, "load", "site", features=["heat"])
-    assert repr(one) == f"{kind}(path='{path}', target='load', key='site', features=['heat'])"
+    one = make(path, "load", "zone", features=["heat"])
+    assert repr(one) == f"{kind}(path='{path}', target='load', key='zone', features=['heat'])"
     again = pickle.loads(pickle.dumps(one))
-    assert again == one == make(str(path), target="load", key="site", features=("heat",))
+    assert again == one == make(str(path), target="load", key="zone", features=("heat",))
     assert hash(again) == hash(one)
     assert (again.clients, again.steps) == (one.clients, one.steps) == (2, 2)
     np.testing.assert_array_equal(again.chunk(0, 1, 2)[0], one.chunk(0, 1, 2)[0])

@@ -19,12 +19,12 @@ def test_the_walk_has_the_stated_variance():
     steps, drift = 5000, 0.04
     path = walking(K, drift=drift).chunk(0, 1, steps)[:, 0]
     np.testing.assert_array_equal(path[1:, 0], path[:-1, 1])  # before is what was now
-    moves = (path[:, 1] - path[:, 0]) / np.sqrt(drift)
-    assert stats.kstest(moves.ravel(), "norm").pvalue > 1e-3
+    increments = (path[:, 1] - path[:, 0]) / np.sqrt(drift)
+    assert stats.kstest(increments.ravel(), "norm").pvalue > 1e-3
     sure = 4.5 / np.sqrt(steps)
-    assert abs(np.corrcoef(moves.T)[0, 1]) < sure
-    assert abs(np.corrcoef(moves[1:, 0], moves[:-1, 0])[0, 1]) < sure
-    assert np.abs(moves.var(axis=0) - 1).max() < sure * np.sqrt(2)
+    assert abs(np.corrcoef(increments.T)[0, 1]) < sure
+    assert abs(np.corrcoef(increments[1:, 0], increments[:-1, 0])[0, 1]) < sure
+    assert np.abs(increments.var(axis=0) - 1).max() < sure * np.sqrt(2)
 
 
 def test_pieces_do_not_depend_on_how_the_walk_is_cut():

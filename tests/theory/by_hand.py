@@ -20,55 +20,55 @@ class Case(NamedTuple):
 FEDOMD: list[Case] = [
     Case(
         "fedomd_theorem_1",
-        {"steps": 100, "gap": 2, "lipschitz": 3.0, "divergence": 4.0, "step": 0.5},
+        {"steps": 100, "period": 2, "lipschitz": 3.0, "divergence": 4.0, "step": 0.5},
         4 / 0.5 + 5 * 0.5 * 9 * 2 * 100,
         "(7): D^2/eta = 8, and 5 eta L^2 tau T = 4500.",
     ),
     Case(
         "fedomd_theorem_1",
-        {"steps": 80, "gap": 1, "lipschitz": 2.0, "divergence": 9.0, "step": 0.05},
+        {"steps": 80, "period": 1, "lipschitz": 2.0, "divergence": 9.0, "step": 0.05},
         180 + 80,
         "(7) with tau = 1: 9 / 0.05 = 180, and 5 * 0.05 * 4 * 80 = 80.",
     ),
     Case(
         "fedomd_theorem_1",
-        {"steps": 50, "gap": 2, "lipschitz": 3.0, "divergence": 4.0},
+        {"steps": 50, "period": 2, "lipschitz": 3.0, "divergence": 4.0},
         5 * 3 * 2 * 10,
         "(8): D = sqrt(4) = 2 and sqrt(tau T) = 10.",
     ),
     Case(
         "fedomd_theorem_1",
-        {"steps": 49, "gap": 1, "lipschitz": 2.0, "divergence": 2.25},
+        {"steps": 49, "period": 1, "lipschitz": 2.0, "divergence": 2.25},
         5 * 2 * 1.5 * 7,
         "(8) with tau = 1: D = 1.5 and sqrt(T) = 7.",
     ),
     Case(
         "fedomd_theorem_1",
-        {"steps": 12, "gap": 5, "lipschitz": 0.5, "divergence": 7.0},
+        {"steps": 12, "period": 5, "lipschitz": 0.5, "divergence": 7.0},
         2.5 * sqrt(420),
         "(8): 5 L = 2.5, and D sqrt(tau T) = sqrt(7 * 60).",
     ),
     Case(
         "fedomd_theorem_2",
-        {"steps": 10, "gap": 4, "lipschitz": 3.0, "curvature": 2.0},
+        {"steps": 10, "period": 4, "lipschitz": 3.0, "curvature": 2.0},
         153 * (1 + log(10)),
         "(10) with sigma = 2c = 4: 17 * 9 * 4 / 4 = 153.",
     ),
     Case(
         "fedomd_theorem_2",
-        {"steps": 1, "gap": 1, "lipschitz": 2.0, "curvature": 0.5},
+        {"steps": 1, "period": 1, "lipschitz": 2.0, "curvature": 0.5},
         68,
         "(10) with sigma = 1 and log 1 = 0: 17 * 4.",
     ),
     Case(
         "fedomd_theorem_2",
-        {"steps": 100, "gap": 5, "lipschitz": 2.0, "curvature": 0.25},
+        {"steps": 100, "period": 5, "lipschitz": 2.0, "curvature": 0.25},
         680 * (1 + 2 * log(10)),
         "(10) with sigma = 0.5: 17 * 4 * 5 / 0.5 = 680, and log 100 = 2 log 10.",
     ),
     Case(
         "fedomd_theorem_2",
-        {"steps": 7, "gap": 1, "lipschitz": 1.5, "curvature": 4.5},
+        {"steps": 7, "period": 1, "lipschitz": 1.5, "curvature": 4.5},
         4.25 * (1 + log(7)),
         "(10) with sigma = 9 and tau = 1: 17 * 2.25 / 9 = 4.25.",
     ),
@@ -77,7 +77,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 100,
             "clients": 10,
-            "gap": 4,
+            "period": 4,
             "lipschitz": 2.0,
             "divergence": 9.0,
             "largest": 5.0,
@@ -91,7 +91,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 50,
             "clients": 4,
-            "gap": 1,
+            "period": 1,
             "lipschitz": 1.5,
             "divergence": 4.0,
             "largest": 2.0,
@@ -105,7 +105,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 8,
             "clients": 1,
-            "gap": 2,
+            "period": 2,
             "lipschitz": 3.0,
             "divergence": 1.0,
             "largest": 0.5,
@@ -119,7 +119,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 100,
             "clients": 10,
-            "gap": 4,
+            "period": 4,
             "lipschitz": 3.0,
             "curvature": 2.0,
             "largest": 5.0,
@@ -133,7 +133,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 50,
             "clients": 4,
-            "gap": 1,
+            "period": 1,
             "lipschitz": 5.0,
             "curvature": 0.5,
             "largest": 2.0,
@@ -147,7 +147,7 @@ FEDOMD: list[Case] = [
         {
             "steps": 8,
             "clients": 1,
-            "gap": 2,
+            "period": 2,
             "lipschitz": 2.0,
             "curvature": 4.25,
             "largest": 0.5,
@@ -164,7 +164,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 100,
             "clients": 4,
-            "gap": 3,
+            "period": 3,
             "step": 0.02,
             "smoothness": 2.0,
             "distance": 3.0,
@@ -181,7 +181,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 50,
             "clients": 5,
-            "gap": 1,
+            "period": 1,
             "step": 0.025,
             "smoothness": 4.0,
             "distance": 2.0,
@@ -197,7 +197,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 10,
             "clients": 10,
-            "gap": 2,
+            "period": 2,
             "step": 0.1,
             "smoothness": 1.0,
             "distance": 2.0,
@@ -214,7 +214,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 2,
             "clients": 4,
-            "gap": 2,
+            "period": 2,
             "shift": 19,
             "smoothness": 2.0,
             "curvature": 2.0,
@@ -233,7 +233,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 3,
             "clients": 5,
-            "gap": 2,
+            "period": 2,
             "shift": 49,
             "smoothness": 2.0,
             "curvature": 1.0,
@@ -252,7 +252,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 2,
             "clients": 2,
-            "gap": 1,
+            "period": 1,
             "shift": 19,
             "smoothness": 2.0,
             "curvature": 1.0,
@@ -269,7 +269,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 2,
             "clients": 10,
-            "gap": 3,
+            "period": 3,
             "shift": 59,
             "smoothness": 3.0,
             "curvature": 2.0,
@@ -288,7 +288,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 100,
             "clients": 4,
-            "gap": 3,
+            "period": 3,
             "smoothness": 2.0,
             "distance": 3.0,
             "noise": 4.0,
@@ -302,7 +302,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 64,
             "clients": 2,
-            "gap": 1,
+            "period": 1,
             "smoothness": 0.5,
             "distance": 2.0,
             "noise": 2.0,
@@ -316,7 +316,7 @@ FEDSEA: list[Case] = [
         {
             "steps": 50,
             "clients": 10,
-            "gap": 2,
+            "period": 2,
             "smoothness": 4.0,
             "distance": 0.5,
             "noise": 20.0,
@@ -614,7 +614,7 @@ DYNAMIC_FEDAVG: list[Case] = [
         "dynamic_fedavg_lemma_1",
         {
             "clients": 5,
-            "heard": 2,
+            "participants": 2,
             "held": 21,
             "batch": 5,
             "epochs": 2,
@@ -631,7 +631,7 @@ DYNAMIC_FEDAVG: list[Case] = [
         "dynamic_fedavg_lemma_1",
         {
             "clients": 3,
-            "heard": 2,
+            "participants": 2,
             "held": [11, 21, 5],
             "batch": [1, 5, 5],
             "epochs": [2, 4, 1],
@@ -648,7 +648,7 @@ DYNAMIC_FEDAVG: list[Case] = [
         "dynamic_fedavg_lemma_1",
         {
             "clients": 4,
-            "heard": 4,
+            "participants": 4,
             "held": 10,
             "batch": 4,
             "epochs": 1,
@@ -658,14 +658,14 @@ DYNAMIC_FEDAVG: list[Case] = [
             "model": 5.0,
         },
         2 + 1 + 0,
-        "All are heard, tau_eps = 0; tau_s = 6/36: beta^2 = 0.25 * 1 * 4 = 1, sigma_s^2 = "
+        "All participate, tau_eps = 0; tau_s = 6/36: beta^2 = 0.25 * 1 * 4 = 1, sigma_s^2 = "
         "0.75 * 8 / 6 = 1.",
     ),
     Case(
         "dynamic_fedavg_lemma_1",
         {
             "clients": 10,
-            "heard": 4,
+            "participants": 4,
             "held": 6,
             "batch": 6,
             "epochs": 3,

@@ -25,26 +25,26 @@ def powers(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 RUNS = 50  # seeds of which a mean or a share is taken
-CLIENTS, GAPS, DIMENSIONS = st.integers(1, 6), st.integers(1, 8), st.integers(1, 4)
+CLIENTS, PERIODS, DIMENSIONS = st.integers(1, 6), st.integers(1, 8), st.integers(1, 4)
 SEEDS = st.integers(0, 2**16)
 
 
-def horizons(gap: int, most: int = 60) -> st.SearchStrategy[int]:
+def step_counts(period: int, most: int = 60) -> st.SearchStrategy[int]:
     """Whole rounds, since a ragged end costs another compilation."""
-    return st.integers(1, most // gap).map(lambda rounds: gap * rounds)
+    return st.integers(1, most // period).map(lambda rounds: period * rounds)
 
 
 ORDERS = ("drawn", "alternating", "turning", "blocks")
 
 
-def signs(order: str, steps: int, gap: int, draw: np.random.Generator) -> np.ndarray:
-    """To and fro, [steps, 1, 1]: by a coin, in turn, once, or by a coin whenever a sync may come."""
+def signs(order: str, steps: int, period: int, draw: np.random.Generator) -> np.ndarray:
+    """Signs, [steps, 1, 1]: by a coin, in turn, once, or by a coin whenever a sync may come."""
     coins, times = draw.choice([-1, 1], size=steps), np.arange(steps)
     found = {
         "drawn": coins,
         "alternating": (-1) ** times,
         "turning": np.where(2 * times < steps, 1, -1),
-        "blocks": np.repeat(coins, gap)[:steps],
+        "blocks": np.repeat(coins, period)[:steps],
     }
     return found[order][:, None, None]
 
@@ -78,18 +78,18 @@ class Game(NamedTuple):
         return parts.every(self.syncs) if periodic else parts.after_steps(self.syncs)
 
     @property
-    def gap(self) -> int:
+    def period(self) -> int:
         if np.ndim(self.syncs) == 0:
             return min(self.syncs, self.steps)
         return int(np.max(np.diff([0, *sorted(self.syncs), self.steps])))
 
     @property
     def targets(self) -> np.ndarray:
-        """[steps, clients, dimension]: all go to and fro, each around a place of its own."""
+        """[steps, clients, dimension]: all alternate, each around its own centre."""
         draw, size = np.random.default_rng(self.seed), (self.clients, self.dimension)
-        together = signs(self.order, self.steps, self.gap, draw) * draw.normal(size=self.dimension)
+        common = signs(self.order, self.steps, self.period, draw) * draw.normal(size=self.dimension)
         luck = 0.1 * draw.normal(size=(self.steps, *size))
-        return self.size * self.reach * (together + self.apart * draw.normal(size=size) + luck)
+        return self.size * self.reach * (common + self.apart * draw.normal(size=size) + luck)
 
     @property
     def stream(self) -> Stream:
@@ -141,13 +141,13 @@ class Game(NamedTuple):
 
 @st.composite
 def games(draw: Any) -> Game:
-    shape, gap = draw(st.sampled_from(["box", "ball", "simplex"])), draw(GAPS)
-    steps = draw(horizons(gap))
+    shape, period = draw(st.sampled_from(["box", "ball", "simplex"])), draw(PERIODS)
+    steps = draw(step_counts(period))
     irregular = st.sets(st.integers(1, steps), min_size=1).map(lambda times: tuple(sorted(times)))
     return Game(
         clients=draw(CLIENTS),
         steps=steps,
-        syncs=draw(st.one_of(st.just(gap), st.just(gap), irregular)),
+        syncs=draw(st.one_of(st.just(period), st.just(period), irregular)),
         shape=shape,
         dimension=draw(DIMENSIONS) + (shape == "simplex"),
         size=draw(powers(0.1, 10)),
@@ -169,7 +169,7 @@ class Lottery(NamedTuple):
 
     clients: int
     steps: int
-    gap: int
+    period: int
     dimension: int
     size: float  # half the width of the box
     curvature: float
@@ -189,10 +189,12 @@ class Lottery(NamedTuple):
         """What the clients see in one of the seeds, [steps, clients, dimension]."""
         draw, size = np.random.default_rng([self.seed, run]), (self.clients, self.dimension)
         if run >= RUNS:
-            places = signs(ORDERS[run - RUNS], self.steps, self.gap, draw) * np.ones(size)
+            positions = signs(ORDERS[run - RUNS], self.steps, self.period, draw) * np.ones(size)
         else:
-            places = draw.uniform(-1, 1, (self.steps, *size))
-        return self.centres + self.size * self.reach * (np.sign(places) if self.coin else places)
+            positions = draw.uniform(-1, 1, (self.steps, *size))
+        return self.centres + self.size * self.reach * (
+            np.sign(positions) if self.coin else positions
+        )
 
     @property
     def stream(self) -> Stream:
@@ -235,11 +237,13 @@ class Lottery(NamedTuple):
 
 @st.composite
 def lotteries(draw: Any) -> Lottery:
-    gap = draw(GAPS)
+    period = draw(PERIODS)
     return Lottery(
         clients=draw(CLIENTS),
-        steps=draw(horizons(gap, 400)),  # after sixty the risk's bound is above the largest loss
-        gap=gap,
+        steps=draw(
+            step_counts(period, 400)
+        ),  # after sixty the risk's bound is above the largest loss
+        period=period,
         dimension=draw(DIMENSIONS),
         size=draw(powers(0.1, 10)),
         curvature=draw(powers(0.01, 100)),
@@ -279,7 +283,7 @@ class Sea(NamedTuple):
 
     clients: int
     steps: int
-    gap: int
+    period: int
     dimension: int
     noise: float
     spatial: float
@@ -302,7 +306,7 @@ class Sea(NamedTuple):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What tuning is told, and what `sea_quadratic` then is."""
+        """The constants given to tuning, which `sea_quadratic` then has."""
         spatial = self.spatial if self.clients > 1 else 0.0
         known = {"noise": self.noise, "spatial": spatial, "temporal": self.temporal}
         return known | {"distance": self.distance}
@@ -334,7 +338,7 @@ class Sea(NamedTuple):
     def targets(self) -> np.ndarray:
         """What is expected, [steps, clients, dimension]: our own where the losses are bent."""
         if self.condition == 1:
-            return told(self.stream, self.steps) / self.curvature
+            return expected_vectors(self.stream, self.steps) / self.curvature
         draw, size = np.random.default_rng(self.seed), self.dimension
         to_and_fro = signs("alternating", self.steps, 1, draw) * draw.normal(size=size)
         luck = draw.normal(size=(self.steps, 1, size))
@@ -357,7 +361,7 @@ class Sea(NamedTuple):
         }
 
 
-def told(stream: Stream, steps: int) -> np.ndarray:
+def expected_vectors(stream: Stream, steps: int) -> np.ndarray:
     """The vectors of a stream's expected losses, [steps, clients, dimension]."""
     expected = stream.expected
     assert expected is not None
@@ -369,12 +373,12 @@ def told(stream: Stream, steps: int) -> np.ndarray:
 
 @st.composite
 def seas(draw: Any) -> Sea:
-    gap = draw(GAPS)
+    period = draw(PERIODS)
     bent = st.one_of(st.just(1.0), powers(1, 20), powers(1, 20))
     return Sea(
         clients=draw(CLIENTS),
-        steps=draw(horizons(gap, 200)),
-        gap=gap,
+        steps=draw(step_counts(period, 200)),
+        period=period,
         dimension=draw(st.integers(2, 4)),
         noise=draw(powers(0.001, 10)),
         spatial=draw(powers(0.01, 100)),
@@ -387,7 +391,7 @@ def seas(draw: Any) -> Sea:
     )
 
 
-# --- OFedIQ: given data, luck in who is heard and how messages are rounded ------------------------
+# --- OFedIQ: given data, randomness in who participates and how messages are rounded --------------
 
 
 class Rows(NamedTuple):
@@ -459,7 +463,7 @@ def rows(draw: Any, most: int = 1) -> Rows:
     levels = draw(st.one_of(st.none(), st.integers(1, 5))) if most > 1 else None
     return Rows(
         clients=clients,
-        steps=draw(horizons(period)),
+        steps=draw(step_counts(period)),
         period=period,
         dimension=dimension,
         rates=draw(st.one_of(st.just(1.0), rate, one_each)),

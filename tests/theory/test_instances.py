@@ -16,6 +16,7 @@ from mainstem import parts, theory
 from mainstem.errors import BadParameter
 from mainstem.theory.fedsea import fedsea_limit
 from mainstem.theory.ofediq import noise_factor, ofedavg_limit
+from tests.conftest import free_programs
 from tests.theory import instances
 from tests.theory.instances import RUNS
 
@@ -53,7 +54,7 @@ def fedomd_1(drawn):
     """With the tuned step or any other, at every prefix."""
     game, pace = drawn
     prefixes = range(1, game.steps + 1)
-    known = {"gap": game.gap, "lipschitz": game.lipschitz, "divergence": game.divergence}
+    known = {"period": game.period, "lipschitz": game.lipschitz, "divergence": game.divergence}
     tuned = theory.fedomd_convex(game.steps, **known)
     step = pace * float(tuned.rate((), None, 1)[0])
     bound = theory.fedomd_theorem_1(prefixes, step=step, **known).value
@@ -70,7 +71,11 @@ def fedomd_1(drawn):
 
 
 def fedomd_1_and_3(lottery):
-    known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "divergence": lottery.divergence}
+    known = {
+        "period": lottery.period,
+        "lipschitz": lottery.lipschitz,
+        "divergence": lottery.divergence,
+    }
     rule = theory.fedomd_convex(lottery.steps, **known)
     step = float(rule.rate((), None, 1)[0])
     regret = theory.fedomd_theorem_1(range(1, lottery.steps + 1), step=step, **known)
@@ -79,7 +84,11 @@ def fedomd_1_and_3(lottery):
 
 
 def fedomd_2_and_3(lottery):
-    known = {"gap": lottery.gap, "lipschitz": lottery.lipschitz, "curvature": lottery.curvature}
+    known = {
+        "period": lottery.period,
+        "lipschitz": lottery.lipschitz,
+        "curvature": lottery.curvature,
+    }
     rule = theory.fedomd_strongly_convex(lottery.curvature)
     regret = theory.fedomd_theorem_2(range(1, lottery.steps + 1), **known)
     risk = theory.fedomd_theorem_3_strongly_convex(lottery.steps, **lottery.chance, **known)
@@ -90,7 +99,7 @@ def regret_and_risk(lottery, step, regret, risk):
     """Regret in every seed at every prefix; of the average predictors a share may be unlucky."""
     mirror = parts.euclidean(parts.box(-lottery.size, lottery.size))
     run = ms.simulate(
-        ms.fedomd(step, mirror=mirror, sync=parts.every(lottery.gap)),
+        ms.fedomd(step, mirror=mirror, sync=parts.every(lottery.period)),
         lottery.problem,
         lottery.stream,
         steps=lottery.steps,
@@ -112,8 +121,8 @@ def regret_and_risk(lottery, step, regret, risk):
 
 def convex(sea, share):
     """A step that is a share of the largest, or the one at which the bound is smallest; the bound."""
-    world = {"clients": sea.clients, "gap": sea.gap, "smoothness": sea.bends.max()}
-    step = (share or 0) * fedsea_limit(sea.bends.max(), sea.gap)
+    world = {"clients": sea.clients, "period": sea.period, "smoothness": sea.bends.max()}
+    step = (share or 0) * fedsea_limit(sea.bends.max(), sea.period)
     rule = step or theory.fedsea_convex(sea.steps, **world, **sea.asked)
     step = step or float(rule.rate((), None, 1)[0])
     prefixes = some(sea.steps)
@@ -123,7 +132,7 @@ def convex(sea, share):
 
 def strongly_convex(sea, more):
     """The rule's step, with the least shift that is allowed, or one with a longer shift; the bound."""
-    bent = {"smoothness": sea.bends.max(), "curvature": sea.curvature, "gap": sea.gap}
+    bent = {"smoothness": sea.bends.max(), "curvature": sea.curvature, "period": sea.period}
     rule, shift = theory.fedsea_strongly_convex(**bent), theory.fedsea_shift(**bent) + more
     if more:
         rule = parts.inverse_time(sea.curvature, shift)
@@ -134,7 +143,7 @@ def strongly_convex(sea, more):
 
 def sail(sea, step, **seeds):
     return ms.simulate(
-        ms.fedsea(step, period=sea.gap),
+        ms.fedsea(step, period=sea.period),
         sea.problem,
         sea.stream,
         steps=sea.steps,
@@ -215,6 +224,7 @@ def test_no_instance_is_above_its_bound(theorem, count):
     @given(drawn)
     def never(instance):
         nearest.append(check(instance))
+        free_programs()
 
     never()
     assert len(nearest) >= count

@@ -10,8 +10,8 @@ from mainstem.errors import BadParameter, MainstemError
 from tests.theory.by_hand import CASES
 
 
-def said(name=None, **changes):
-    """Prints what one theorem says, or all, where these constants are other ones."""
+def print_bounds(name=None, **changes):
+    """Prints the bound of one theorem, or of all, with these constants changed."""
     bounds(name, [f"{key}={given}" for key, given in changes.items()], json=True)
 
 
@@ -20,7 +20,7 @@ def said(name=None, **changes):
     [
         ("fedomd_theorem_1", {"lipschitz": 0.0}, "lipschitz must be above 0, got 0.0"),
         ("fedomd_theorem_1", {"step": -1.0}, "step must be above 0, got -1.0"),
-        ("fedomd_theorem_1", {"gap": 0}, "gap must be an integer of at least 1, got 0"),
+        ("fedomd_theorem_1", {"period": 0}, "period must be an integer of at least 1, got 0"),
         ("fedomd_theorem_2", {"curvature": -0.5}, "curvature must be above 0, got -0.5"),
         ("fedomd_theorem_3", {"risk": 1.0}, r"risk must lie in \(0, 1\), got 1.0"),
         ("fedsea_theorem_1", {"step": 0.05}, r"step must be at most 0.0255155 = min\(1 / \(8 L\)"),
@@ -51,7 +51,7 @@ def said(name=None, **changes):
             "blocks must be an integer of at least 1 and at most 650",
         ),
         ("ofediq_equation_15", {"rate": 0.0}, r"rate must lie in \(0, 1\]"),
-        ("dynamic_fedavg_lemma_1", {"heard": 21}, "heard must be .* at most 20"),
+        ("dynamic_fedavg_lemma_1", {"participants": 21}, "participants must be .* at most 20"),
         ("dynamic_fedavg_lemma_1", {"batch": 101}, "batch must be at most what is held"),
         ("dynamic_fedavg_theorem_1", {"step": 2.0}, "step must be below 2 = 1 / curvature"),
         ("fedres_theorem_1", {"own": 0}, "own must be whole numbers of at least 1"),
@@ -61,7 +61,7 @@ def said(name=None, **changes):
 )
 def test_refused(name, changes, message):
     with pytest.raises(BadParameter, match=f"{name}: {message}"):
-        said(name, **changes)
+        print_bounds(name, **changes)
 
 
 def test_the_issues_example_word_for_word():
@@ -74,7 +74,7 @@ def test_the_issues_example_word_for_word():
 
 
 def test_every_theorem_has_a_line_and_the_default_world_is_inside_all_assumptions(capsys):
-    said()
+    print_bounds()
     lines = json.loads(capsys.readouterr().out)
     named = [line["theorem"] for line in lines]
     assert len(named) == len(set(named))
@@ -83,10 +83,10 @@ def test_every_theorem_has_a_line_and_the_default_world_is_inside_all_assumption
 
 
 def test_a_refusal_among_many_is_a_line_and_not_an_end(capsys):
-    said(step=0.04)
+    print_bounds(step=0.04)
     lines = {line["theorem"]: line for line in json.loads(capsys.readouterr().out)}
     assert lines["fedsea_theorem_1"]["kind"] == "refused"
-    assert "step must be at most" in lines["fedsea_theorem_1"]["says"]
+    assert "step must be at most" in lines["fedsea_theorem_1"]["text"]
     assert lines["ofediq_theorem_1"]["kind"] == "guarantee"
 
 
@@ -97,6 +97,8 @@ def test_a_rate_has_no_value_before_it_is_fitted():
 
 
 def test_several_horizons_at_once():
-    several = theory.fedomd_theorem_2([1, 10, 100], gap=2, lipschitz=1.0, curvature=0.5)
-    each = [theory.fedomd_theorem_2(t, gap=2, lipschitz=1.0, curvature=0.5) for t in (1, 10, 100)]
+    several = theory.fedomd_theorem_2([1, 10, 100], period=2, lipschitz=1.0, curvature=0.5)
+    each = [
+        theory.fedomd_theorem_2(t, period=2, lipschitz=1.0, curvature=0.5) for t in (1, 10, 100)
+    ]
     assert several.value.tolist() == [float(bound) for bound in each]

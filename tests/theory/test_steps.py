@@ -74,16 +74,16 @@ def test_refusals(name, value, message):
 
 
 def test_fedomd_rules():
-    assert rate(theory.fedomd_convex(45, gap=4, lipschitz=2.0, divergence=9.0)) == pytest.approx(
+    assert rate(theory.fedomd_convex(45, period=4, lipschitz=2.0, divergence=9.0)) == pytest.approx(
         3 / (2 * np.sqrt(5 * 4 * 45))
     )
     falling = theory.fedomd_strongly_convex(0.5)
     assert [float(falling.rate((), None, t)[0]) for t in (1, 4)] == [2.0, 0.5]
 
 
-@pytest.mark.parametrize("gap", [1, 4])
-def test_fedsea_convex_is_where_the_bound_is_least(gap):
-    world = {"clients": 5, "smoothness": 2.0, "distance": 1.5, "noise": 3.0, "gap": gap}
+@pytest.mark.parametrize("period", [1, 4])
+def test_fedsea_convex_is_where_the_bound_is_least(period):
+    world = {"clients": 5, "smoothness": 2.0, "distance": 1.5, "noise": 3.0, "period": period}
     world |= {"spatial": 1.0, "temporal": 0.2}
     found = rate(theory.fedsea_convex(5000, **world))
     here, less, more = (
@@ -94,14 +94,16 @@ def test_fedsea_convex_is_where_the_bound_is_least(gap):
 
 
 def test_fedsea_convex_stops_at_the_limit():
-    step = rate(theory.fedsea_convex(3, clients=5, smoothness=2.0, distance=9.0, noise=0.1, gap=3))
+    step = rate(
+        theory.fedsea_convex(3, clients=5, smoothness=2.0, distance=9.0, noise=0.1, period=3)
+    )
     assert step == pytest.approx(1 / (4 * np.sqrt(6) * 2 * 2))
 
 
 def test_fedsea_strongly_convex_is_just_allowed():
-    rule = theory.fedsea_strongly_convex(0.5, smoothness=2.0, gap=3)
+    rule = theory.fedsea_strongly_convex(0.5, smoothness=2.0, period=3)
     shift = 2 / (0.5 * float(rule.rate((), None, 1.0)[0])) - 1
-    world = {"clients": 3, "gap": 3, "smoothness": 2.0, "curvature": 0.5, "distance": 1.0}
+    world = {"clients": 3, "period": 3, "smoothness": 2.0, "curvature": 0.5, "distance": 1.0}
     world |= {"noise": 1.0, "spatial": 0.0, "temporal": 0.0}
     theory.fedsea_theorem_2(10, shift=shift + 1e-6, **world)
     with pytest.raises(BadParameter, match="shift must be at least"):
@@ -110,8 +112,8 @@ def test_fedsea_strongly_convex_is_just_allowed():
 
 
 def test_the_longest_gap_is_at_least_one():
-    assert theory.fedsea_gap(100, 1000) == 1
-    assert theory.fedsea_gap(10**8, 1) == 100
+    assert theory.fedsea_period(100, 1000) == 1
+    assert theory.fedsea_period(10**8, 1) == 100
 
 
 def test_ofediq_convex_is_corollary_1_inside_the_condition():

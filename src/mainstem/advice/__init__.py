@@ -1,4 +1,4 @@
-"""Good parameters for somebody who only has a stream: constants from a pilot, then the theory."""
+"""Advice: an algorithm and its parameters for a stream, from measured constants and the theory."""
 
 from mainstem.advice.ranking import Advice, Row, advise
 

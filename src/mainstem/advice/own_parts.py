@@ -1,12 +1,12 @@
-"""Advice for models with an own part: learn together, alone, or without own parts?
+"""Advice for models with an own part: FedRes, independent clients, or one model without own parts.
 
-Of Agarwal et al. 2020's trade-off: with P clients, best models g and w_i, and a gradient noise of
-sigma_g^2 and sigma_l^2 in the two parts, a step eta costs a client about
+It uses the trade-off of Agarwal et al. 2020: with P clients, best models g and w_i, and a gradient noise
+of sigma_g^2 and sigma_l^2 in the two parts, a step eta costs a client about
 
     N / (2 eta P) + eta T (sigma_g^2 + sigma_l^2) / 2,
 
-N = |g|^2 + sum |w_i|^2 together and P |g|^2 + sum |w_i|^2 alone: the shared part is paid once or P
-times. A central model has g alone, and pays in every step for what it cannot express.
+with N = |g|^2 + sum |w_i|^2 for FedRes and P |g|^2 + sum |w_i|^2 for independent clients: the shared
+part counts once or P times. A central model has only g; what it cannot express adds a loss at every step.
 """
 
 import math
@@ -27,7 +27,7 @@ from mainstem.problems.shared_only import shared_only
 
 
 class Parts(NamedTuple):
-    """What a pilot tells of the two parts."""
+    """Constants of the two parts, measured by a pilot."""
 
     steps: int
     clients: int
@@ -37,21 +37,21 @@ class Parts(NamedTuple):
     noise: float  # the mean squared gradient of a sample at the best models
     mean_smoothness: float
     sample_smoothness: float
-    missing: float  # the mean loss of the best model without own parts, less that of the best pair
+    missing: float  # mean loss of the best model without own parts, minus that of the best pair
 
 
 class Plan(NamedTuple):
-    """A way, with its step and what it is thought to cost."""
+    """An algorithm with its step, its predicted regret and its uploads."""
 
     algorithm: Algorithm
     regret: float
-    messages: float  # of a client in a step
+    messages: float  # uploads per client and step
     why: str
 
 
-def look_at_parts(problem: Problem, stream: Stream, horizon: int, *, seed: int = 0) -> Parts:
-    """Measure the first steps of `stream`."""
-    prefix = pilot_prefix(problem, stream, horizon, seed=seed)
+def pilot_of_parts(problem: Problem, stream: Stream, steps: int, *, seed: int = 0) -> Parts:
+    """Measures the constants on the first steps of `stream`."""
+    prefix = pilot_prefix(problem, stream, steps, seed=seed)
     shared, owns = best_models(prefix.question, prefix.steps)
     least = float(best_pair(prefix.question, [prefix.steps], None).values[-1])
     alone = Prefix(shared_only(problem), stream, prefix.steps, seed=seed)
@@ -80,35 +80,42 @@ def _noise(prefix: Prefix, shared: np.ndarray, owns: np.ndarray) -> float:
     return float(np.mean(prefix.by_step(of, shared, owns)))
 
 
-def plans(parts: Parts, budget: float, horizon: int) -> list[Plan]:
+def plans(parts: Parts, budget: float, steps: int) -> list[Plan]:
     """FedRes and its two baselines within the budget, each with its step."""
     period = math.ceil(1 / budget - 1e-9)
     crowd = 1 / (2 / 3 * parts.clients * parts.mean_smoothness + 2 * parts.sample_smoothness)
     alone = 1 / (2 * parts.sample_smoothness)
     often: dict[str, Any] = {"period": period, "message": "gradient"}
-    together = parts.shared_norm + parts.own_norm
+    joint = parts.shared_norm + parts.own_norm
     apart = parts.clients * parts.shared_norm + parts.own_norm
     when = "at every step" if period == 1 else f"every {period} steps"
 
     def made(make: Callable[[float], Algorithm], norm: float, limit: float, *rest: Any) -> Plan:
         floor, messages, why = rest
-        rounds = 1 if messages == 0 else period  # a mean gradient for so many steps
+        rounds = 1 if messages == 0 else period  # steps per upload of a mean gradient
         error, norm = parts.noise / (2 * rounds), norm * rounds
-        free = math.sqrt(norm / (2 * parts.clients * horizon * error)) if error else math.inf
+        free = math.sqrt(norm / (2 * parts.clients * steps * error)) if error else math.inf
         step = float(f"{min(limit, max(free, 1e-12)):.3g}")
-        regret = norm / (2 * step * parts.clients) + step * horizon * error + horizon * floor
+        regret = norm / (2 * step * parts.clients) + step * steps * error + steps * floor
         return Plan(make(step), regret, messages, why)
 
     return [
         made(
             lambda step: algorithms.fedres_sgd(step, **often),
-            together,
+            joint,
             crowd,
             0.0,
             1 / period,
             f"own parts stay, gradients of the shared part go up {when}",
         ),
-        made(algorithms.independent, apart, alone, 0.0, 0.0, "nobody speaks, each learns it all"),
+        made(
+            algorithms.independent,
+            apart,
+            alone,
+            0.0,
+            0.0,
+            "no uploads, each client learns the entire model",
+        ),
         made(
             lambda step: algorithms.central(step, **often),
             parts.shared_norm,

@@ -1,6 +1,6 @@
-"""The algorithms: general ones as classes, those of papers as functions that assemble them.
+"""Algorithms: general ones as classes, those of papers as functions that assemble them.
 
-Being listed here is being tested by the contract suite.
+The contract suite tests every algorithm that is listed here.
 """
 
 from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg

@@ -1,4 +1,4 @@
-"""Dynamic FedAvg: uneven epochs and batches, a world that moves (Rizk, Vlaski and Sayed 2020)."""
+"""Dynamic FedAvg: unequal epochs and batches, and a drifting minimiser (Rizk, Vlaski and Sayed 2020)."""
 
 from typing import Any, Unpack
 
@@ -15,19 +15,19 @@ def dynamic_fedavg(
     normalised: bool = True,
     **parts: Unpack[mx.Parts],
 ) -> SendEpochs:
-    r"""In each step the agents heard make some epochs on what they hold, and their models are averaged.
+    r"""In each step the sampled clients run some epochs on their samples, and their models are averaged.
 
-    Algorithm 1: agent k starts at the broadcast w and makes :math:`E_k` steps, each on a fresh
-    mini-batch of :math:`B_k` of its samples, drawn without replacement (eq. (11)),
+    Algorithm 1: client k (the paper: agent) starts at the broadcast w and makes :math:`E_k` steps, each on
+    a fresh mini-batch of :math:`B_k` of its samples, drawn without replacement (eq. (11)),
 
     .. math:: w_{k,e} = w_{k,e-1} - \frac{\mu}{E_k B_k} \sum_{b \in \mathcal{B}_{k,e}}
               \nabla Q_k(w_{k,e-1}; x_{k,b}),
 
-    and w becomes the mean over the agents heard (eq. (12)). `epochs` and `batch` are one number, or
-    one for each agent; without `batch` an epoch takes all samples. ``incremental=False`` takes all
+    and w becomes the mean over the sampled clients (eq. (12)). `epochs` and `batch` are one number, or
+    one for each client; without `batch` an epoch uses all samples. ``incremental=False`` takes all
     gradients at the broadcast, eq. (7); ``normalised=False`` leaves out the :math:`1/E_k`, which
-    biases the limit towards agents with more epochs. Streams that bring many samples a step go with
-    `problems.batched`. The paper exchanges plain models after every step; other parts are no theorem's.
+    biases the limit towards clients with more epochs. For streams with many samples in a step use
+    `problems.batched`. The paper sends plain models after every step; no theorem covers other parts.
 
     >>> import mainstem as ms
     >>> algorithm = ms.dynamic_fedavg(

@@ -1,4 +1,4 @@
-"""FedOMD: local mirror descent, models averaged now and then (Mitra, Hassani and Pappas 2021)."""
+"""FedOMD: local mirror descent, with models averaged at each sync (Mitra, Hassani and Pappas 2021)."""
 
 from typing import Unpack
 
@@ -25,7 +25,7 @@ def independent(step: mx.AnyStep, mirror: mx.Mirror = mx.parts.euclidean()) -> S
 def fedomd(
     step: mx.AnyStep, mirror: mx.Mirror = mx.parts.euclidean(), **parts: Unpack[mx.Parts]
 ) -> SendModels:
-    """Local mirror steps; at a sync all clients take the mean of the models of those heard.
+    """Local mirror steps; at a sync all clients take the mean of the sampled clients' models.
 
     The equations are those of `SendModels`.
 

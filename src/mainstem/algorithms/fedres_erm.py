@@ -1,4 +1,4 @@
-"""FedRes.ERM: each side re-solves over all its samples (Agarwal, Langford and Wei 2020)."""
+"""FedRes.ERM: server and clients minimise the loss over all their samples (Agarwal, Langford and Wei 2020)."""
 
 from mainstem import extend as mx
 from mainstem.algorithms.resolve import Resolve
@@ -6,18 +6,18 @@ from mainstem.algorithms.resolve import Resolve
 
 @mx.preset(Resolve)
 def fedres_erm(
-    radius: float | None = None, keep: int | None = None, simultaneous: bool = False
+    radius: float | None = None, capacity: int | None = None, simultaneous: bool = False
 ) -> Resolve:
-    r"""The best model on all samples so far, against the other side's newest (Algorithms 1 and 2).
+    r"""The best model on all samples so far, given the newest model of the other side (Algorithms 1 and 2).
 
     .. math:: w_{i,t} = \arg\min_{|w| \le D} \sum_{s<t} \ell_{i,s}(w^g_{t-\beta}, w), \qquad
               w^g_{t+1} = \arg\min_{|w| \le D} \sum_i \sum_{s \le t-\alpha} \ell_{i,s}(w, w_{i,t-\alpha})
 
     A client sends its sample (global and local features, label) and the own model that predicted.
     Squared losses are solved in closed form from sums that do not grow. For other losses give
-    `keep`, how many samples of each client there will be: they are kept, so that memory grows with
-    them, and each minimum is certified inside the ball of `radius`. `simultaneous` is Algorithm 6
-    of Appendix C, where a client re-solves against the global model that predicted.
+    `capacity`, the number of samples of each client: they are stored, so that memory grows with them, and
+    each minimum is certified inside the ball of `radius`. `simultaneous` is Algorithm 6 of Appendix C,
+    where a client minimises given the global model that predicted.
 
     >>> import mainstem as ms
     >>> world = ms.streams.residuals(clients=4, shared=3, own=2)
@@ -25,18 +25,18 @@ def fedres_erm(
     >>> bool(run.loss[-20:].mean() < 0.1 * run.loss[:5].mean())
     True
     """
-    return Resolve(radius, keep, simultaneous)
+    return Resolve(radius, capacity, simultaneous)
 
 
 @mx.preset(Resolve)
-def fictitious_play(radius: float | None = None, keep: int | None = None) -> Resolve:
-    r"""Each side is best against what the other side *was* at each sample (eqs. (5) and (6)).
+def fictitious_play(radius: float | None = None, capacity: int | None = None) -> Resolve:
+    r"""The best model on all samples so far, given the other side's model *at* each sample (eqs. (5) and (6)).
 
     .. math:: w_{i,t+1} = \arg\min_w \sum_{s \le t} \ell_{i,s}(w^g_{s-\beta}, w), \qquad
               w^g_{t+1} = \arg\min_w \sum_i \sum_{s \le t-\alpha} \ell_{i,s}(w, w_{i,s})
 
     A client sends (global features, local prediction, label), as in FedRes.SGD. The two sides tend
-    to lock each other, and convergence can be very slow: Appendix C shows it. `radius` and `keep`
+    to block each other, and convergence can be very slow (Appendix C). `radius` and `capacity`
     are those of `fedres_erm`.
 
     >>> import mainstem as ms
@@ -45,4 +45,4 @@ def fictitious_play(radius: float | None = None, keep: int | None = None) -> Res
     >>> bool(run.loss[-10:].mean() < run.loss[:5].mean())
     True
     """
-    return Resolve(radius, keep, fictitious=True)
+    return Resolve(radius, capacity, fictitious=True)

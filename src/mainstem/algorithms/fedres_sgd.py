@@ -1,4 +1,4 @@
-"""FedRes.SGD: a shared and an own model, aligned over slow links (Agarwal, Langford and Wei 2020)."""
+"""FedRes.SGD: a shared and an own model, with aligned gradients under delays (Agarwal, Langford and Wei 2020)."""
 
 from typing import Unpack
 
@@ -16,21 +16,21 @@ def fedres_sgd(
     variant: str = ALIGNED,
     **parts: Unpack[mx.PartsButSync],
 ) -> FollowResiduals:
-    r"""Server and client each follow their own gradient of one loss, taken where it was suffered.
+    r"""Server and clients each step along their own gradient of one loss, at the models that decided.
 
     Client i decides with the pair :math:`(w^g_{t-\beta}, w_{i,t})`, and (Algorithms 3 and 4)
 
     .. math:: w_{i,t} = \Pi_D(w_{i,t-1} - \eta_i \nabla^l_{i,t-\tau_i}), \qquad
               w^g_t = \Pi_D\Big(w^g_{t-1} - \eta \sum_i \nabla^g_{i,t-\alpha_i}\Big),
 
-    all gradients at the pair that decided. The client waits with its own gradient until the
-    broadcast that contains its message has come back, one round trip later. `step` is the server's,
-    `own_step` the clients' (the same if left out), `domain` holds each of the two models.
+    all gradients at the pair that decided. The client applies its own gradient when the broadcast that
+    contains its message arrives, one round trip later. `step` is the server's step size, `own_step` the
+    clients' (the same if left out), `domain` the set of each of the two models.
 
     The `message` is the sample as the server needs it (global features, local prediction, label),
-    or the gradient, which is smaller wherever the shared part has no more numbers than that times
-    `period` (Section 4: the mean loss of that many steps, one exchange for them all), and which any
-    `codec` and `collect` may carry. `variant` gives the two mis-aligned rules of Section 3.2.1:
+    or the gradient. The gradient is smaller if the shared part has no more parameters than `period` such
+    samples have numbers (Section 4: the mean loss of `period` steps, one sync for all of them), and any
+    `codec` and `collect` may be used with it. `variant` gives the two mis-aligned rules of Section 3.2.1:
     "on_arrival" (the server takes the gradient at its current model, the client steps at once) and
     "undelayed" (aligned gradients, but the client steps at once).
 
@@ -55,13 +55,13 @@ def central(
     variant: str = ALIGNED,
     **parts: Unpack[mx.PartsButSync],
 ) -> FollowResiduals:
-    r"""The server learns alone, on what all clients share (the baseline of Section 6.2).
+    r"""The server learns alone, from the global features of all clients (the baseline of Section 6.2).
 
     .. math:: w^g_t = \Pi_D\Big(w^g_{t-1} - \eta \sum_i \nabla^g_{i,t-\alpha_i}\Big)
 
     Gradients are summed, not averaged. A client sends (global features, label); its own model is zero.
     Late gradients are taken at the model that predicted, or, with ``variant="on_arrival"``, at the
-    server's newest when they arrive.
+    newest model of the server when they arrive.
 
     >>> import mainstem as ms
     >>> ms.central(step=0.1).sync

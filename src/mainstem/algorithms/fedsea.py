@@ -14,15 +14,15 @@ def fedsea(
     domain: mx.Domain = mx.parts.everything(),
     **parts: Unpack[mx.PartsButSync],
 ) -> SendModels:
-    r"""FedOMD's step with the euclidean map, against an adversary who picks *distributions*.
+    r"""FedOMD's step with the euclidean map, for an adversary that chooses *distributions*.
 
-    Algorithm 1: each client plays :math:`x_{t,m}`, sees a draw of its distribution and moves to
+    Algorithm 1: each client decides with :math:`x_{t,m}`, sees a draw from its distribution and updates to
 
     .. math:: x_{t+1,m} = \Pi_X (x_{t,m} - \eta_t \nabla f(x_{t,m}, \xi_{t,m}));
 
-    every `period` steps all take the mean. As printed the paper averages after steps 1, tau + 1,
+    every `period` steps all clients take the mean. As printed, the paper averages after steps 1, tau + 1,
     2 tau + 1, ... (`offset=1`); its proof needs tau, 2 tau, ..., which is the default. The printed
-    step 2 / (mu t) of Theorem 2 is unstable early: give it a shift of the order of the condition
+    step 2 / (mu t) of Theorem 2 is unstable in the first steps: use a shift of the order of the condition
     number, ``inverse_time(sigma=mu, shift=kappa)``.
 
     >>> import mainstem as ms

@@ -1,4 +1,7 @@
-"""A shared and an own model follow one gradient: the general form of FedRes.SGD (Agarwal et al. 2020)."""
+"""FollowResiduals: a shared and an own model step along the gradient of one loss.
+
+The general form of FedRes.SGD (Agarwal et al. 2020).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,10 +22,10 @@ class Client(NamedTuple):
 
     received: mx.Params  # w^g, the last broadcast
     own: mx.Params  # w_i
-    told: Any  # what it will say of this period
+    summary: Any  # of this period, sent at the next sync
     slope: mx.Params  # the own gradient of this period
-    count: Any  # how many samples that is
-    late: late.Late  # own gradients whose message has not come back
+    count: Any  # the number of samples of this period
+    late: late.Late  # own gradients that wait for a broadcast with their message
     step: Any  # the state of its step-size rule
 
 
@@ -35,9 +38,9 @@ class Server(NamedTuple):
 
 @mx.value
 class FollowResiduals(mx.Algorithm):
-    """Server and clients each follow their own gradient of one loss; see `fedres_sgd`.
+    """Server and clients each step along their own gradient of one loss; see `fedres_sgd`.
 
-    Without an `own_step` the clients' own models are zero and go unsaid: see `central`.
+    Without an `own_step` the clients' own models are zero and are not sent: see `central`.
 
     >>> FollowResiduals(step=0.1, own_step=0.2)
     fedres_sgd(step=0.1, own_step=0.2)
@@ -51,7 +54,7 @@ class FollowResiduals(mx.Algorithm):
     variant: str = mx.one_of(ALIGNED, ON_ARRIVAL, UNDELAYED, default=ALIGNED)
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
-    collect: mx.Collect = mx.leaf(default=None)  # the message's own, if left out
+    collect: mx.Collect = mx.leaf(default=None)  # that of the message, if left out
 
     sends = mx.SUMS
     personal = True
@@ -71,9 +74,9 @@ class FollowResiduals(mx.Algorithm):
         if self.message == SAMPLE and not self.codec.linear:
             raise mx.check.refuse(owner, "codec", "be plain() where samples are sent", self.codec)
         if self.collect is None:
-            mx.keep(self, "collect", self._said.collect)
+            mx.set_field(self, "collect", self._content.collect)
         mx.check.instance(owner, "collect", self.collect, mx.Collect, "total()")
-        if self.collect.based != self._said.collect.based:
+        if self.collect.based != self._content.collect.based:
             wanted = f"be left out, or a sum, where the message is the {self.message}"
             raise mx.check.refuse(owner, "collect", wanted, self.collect)
 
@@ -83,7 +86,7 @@ class FollowResiduals(mx.Algorithm):
 
     @property
     def family(self) -> str | None:
-        """Agarwal et al.'s theorems, which are of clients that learn too."""
+        """The theorems of Agarwal et al., which assume that the clients learn too."""
         return None if self.own_step is None else "fedres"
 
     @property
@@ -91,7 +94,7 @@ class FollowResiduals(mx.Algorithm):
         return mx.Traits(carries=("own", "step"))
 
     @property
-    def _said(self) -> Message:
+    def _content(self) -> Message:
         kind = Samples if self.message == SAMPLE else Gradients
         return kind(self.period, own=self.own_step is not None)
 
@@ -106,7 +109,7 @@ class FollowResiduals(mx.Algorithm):
         first = Client(
             shared,
             own,
-            told=self._said.nothing(setting.gradient, shared),
+            summary=self._content.initial(setting.gradient, shared),
             slope=jnp.zeros_like(own),
             count=jnp.int32(0),
             late=late.nothing(setting.pending if waits else 0, own),
@@ -121,29 +124,29 @@ class FollowResiduals(mx.Algorithm):
         pair = self.model(client)
         slope = gradient(pair, seen)
         return client._replace(
-            told=self._said.add(client.told, gradient, pair, slope, seen, at.t),
+            summary=self._content.add(client.summary, gradient, pair, slope, seen, at.t),
             slope=client.slope + slope.own / self.period,
             count=client.count + 1,
         )
 
     def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
-        spoke = client.count > 0
+        has_samples = client.count > 0
         if self.variant == ALIGNED:
-            after = client._replace(late=late.put(client.late, client.slope, at.t, spoke))
+            after = client._replace(late=late.put(client.late, client.slope, at.t, has_samples))
         else:
-            after = self._stepped(client, client.slope, at.t, spoke)
+            after = self._stepped(client, client.slope, at.t, has_samples)
         after = after._replace(
-            told=self._said.quiet(client.told),
+            summary=self._content.cleared(client.summary),
             slope=jnp.zeros_like(client.slope),
             count=jnp.zeros_like(client.count),
         )
-        return after, jnp.ravel(client.told), spoke.astype(client.own.dtype)
+        return after, jnp.ravel(client.summary), has_samples.astype(client.own.dtype)
 
     def merge(
         self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
     ) -> tuple[Server, mx.Params]:
         here = server.params if self.variant == ON_ARRIVAL else None
-        slope = self._said.slope(got, gradient, here)
+        slope = self._content.slope(got, gradient, here)
         eta, state = self.step.rate(server.step, slope, t)
         params = mx.parts.euclidean(self.domain).step(server.params, slope, eta)
         server = got.unless_empty(Server(params, state), server)

@@ -13,7 +13,7 @@ from mainstem.algorithms.send_gradients import (
 
 @mx.preset(SendGradients)
 def fedogd(step: mx.AnyStep, **parts: Unpack[GradientParts]) -> SendGradients:
-    r"""Every client sends its gradient at every step: the limit that OFedIQ is measured against.
+    r"""Every client sends its gradient at every step: the reference for OFedIQ.
 
     .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k=1}^K \nabla \ell(w; z_{k,t})
 
@@ -28,9 +28,9 @@ def fedogd(step: mx.AnyStep, **parts: Unpack[GradientParts]) -> SendGradients:
 
 @mx.preset(SendGradients, rate="participation.rate")
 def ofedavg(step: mx.AnyStep, rate: Any, **parts: Unpack[MessageParts]) -> SendGradients:
-    r"""A random few send their gradient: each client is heard with probability `rate`.
+    r"""Sampled clients send their gradient: each client is sampled with probability `rate`.
 
-    .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{heard}} \nabla \ell(w; z_{k,t}) / p_k
+    .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{sampled}} \nabla \ell(w; z_{k,t}) / p_k
 
     >>> import mainstem as ms
     >>> ms.ofedavg(step=0.1, rate=0.01).participation
@@ -55,10 +55,11 @@ def ofediq(
     blocks: int = 1,
     **parts: Unpack[ServerParts],
 ) -> SendGradients:
-    r"""Clients are heard with probability `rate` after every `period` steps, and send `levels`, not numbers.
+    r"""Clients are sampled with probability `rate` after every `period` steps, and send quantised gradients.
 
-    `SendGradients` with the (s, b) quantiser. ``rate=1, period=1`` without ``levels`` is FedOGD;
-    ``period=1`` without ``levels`` is OFedAvg. `rate` is one number, or one for each client.
+    `SendGradients` with the (s, b) quantiser: s is `levels`, b is `blocks`. ``rate=1, period=1`` without
+    ``levels`` is FedOGD; ``period=1`` without ``levels`` is OFedAvg. `rate` is one number, or one for each
+    client.
 
     >>> import mainstem as ms
     >>> plan = ms.plan(budget=0.01, parameters=650)

@@ -1,4 +1,7 @@
-"""Models travel up after uneven epochs: the general form of dynamic FedAvg (Rizk, Vlaski and Sayed 2020)."""
+"""SendEpochs: clients send models after unequal numbers of epochs.
+
+The general form of dynamic FedAvg (Rizk, Vlaski and Sayed 2020).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,14 +33,14 @@ def _epochs(owner: str, name: str, given: Any) -> Any:
 
 @mx.value
 class SendEpochs(mx.ModelAveraging):
-    """Models travel up after some epochs on what each client holds; see `dynamic_fedavg`.
+    """Clients send models after some epochs on the samples that they hold; see `dynamic_fedavg`.
 
     >>> SendEpochs(step=0.1, epochs=[1, 2])
     dynamic_fedavg(step=0.1, epochs=[1, 2])
     """
 
     step: mx.Step = mx.step_size()
-    epochs: Any = mx.static(default=1, checked=_epochs)  # static: how long a loop runs
+    epochs: Any = mx.static(default=1, checked=_epochs)  # static: the length of a loop
     batch: Any = mx.leaf(default=None, checked=_counts)
     incremental: bool = mx.flag(default=True)
     normalised: bool = mx.flag(default=True)
@@ -102,7 +105,7 @@ class SendEpochs(mx.ModelAveraging):
 
 
 def _held(sizes: np.ndarray, samples: mx.Sample) -> None:
-    """Refuse a mini-batch larger than what its client holds."""
+    """Raises `BadParameter` if a mini-batch is larger than the number of samples that its client holds."""
     rows = jax.tree.leaves(samples.hidden)[0]
     most = rows.shape[1] if rows.ndim > 1 else 1
     held = np.broadcast_to(most if samples.count is None else samples.count, sizes.shape)

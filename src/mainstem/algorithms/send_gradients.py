@@ -1,4 +1,7 @@
-"""Gradients travel up: the general form of FedOGD, OFedAvg and OFedIQ (Kwon, Park and Hong 2023)."""
+"""SendGradients: clients send gradients.
+
+The general form of FedOGD, OFedAvg and OFedIQ (Kwon, Park and Hong 2023).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
@@ -12,7 +15,7 @@ class Client(NamedTuple):
     """What a client needs for its next step."""
 
     received: mx.Params  # w, the last broadcast: what the client decides with
-    local: mx.Params  # theta_k, moved by every sample since then
+    local: mx.Params  # theta_k, updated by every sample since then
     unsent: mx.Params  # sum of the gradients since the previous sync step
 
 
@@ -31,34 +34,34 @@ class ServerParts(TypedDict, total=False):
 
 
 class MessageParts(ServerParts, total=False):
-    """Those, and the parts of its messages."""
+    """The parts of the server and of the messages, as keywords."""
 
     sync: mx.Sync
     codec: mx.Codec
 
 
 class GradientParts(MessageParts, total=False):
-    """All parts of `SendGradients`."""
+    """All parts of `SendGradients`, as keywords."""
 
     participation: mx.Participation
 
 
 @mx.value
 class SendGradients(mx.Algorithm):
-    r"""Each client follows its stream from the last broadcast, and at a sync sends where it led.
+    r"""Clients step locally from the last broadcast, and at a sync send the sum of their gradients.
 
-    Between syncs client k moves a local model that starts at the broadcast w (eqs. (6), (7)),
+    Between syncs client k updates a local model that starts at the broadcast w (eqs. (6), (7)),
 
     .. math:: \theta_k \leftarrow \theta_k - \eta \nabla \ell(\theta_k; z_{k,t}),
 
-    and those heard send the sum :math:`g_k` of these gradients, weighted by one over the chance
-    :math:`p_k` to be heard (eq. (8)). The server moves by their mean (eq. (9)),
+    and the sampled clients send the sum :math:`g_k` of these gradients, with the weight :math:`1 / p_k`,
+    where :math:`p_k` is the probability to be sampled (eq. (8)). The server steps by their mean (eq. (9)),
 
-    .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{heard}} Q(g_k) / p_k,
+    .. math:: w \leftarrow w - \frac{\eta}{K} \sum_{k\ \mathrm{sampled}} Q(g_k) / p_k,
 
-    or, with a `server` optimizer, by what optax makes of :math:`\frac{\eta}{K} \sum Q(g_k) / p_k` in
-    the place of a gradient (Reddi et al. 2021, Algorithm 2). Decisions are always made with the last
-    broadcast. Dividing by :math:`p_k` after the codec Q is the same as before it where
+    or, with a `server` optimizer, by the update of optax for :math:`\frac{\eta}{K} \sum Q(g_k) / p_k` in
+    place of a gradient (Reddi et al. 2021, Algorithm 2). Decisions are always made with the last
+    broadcast. Dividing by :math:`p_k` after the codec Q is the same as before it if
     Q(c x) = c Q(x). No theorem here covers a `server` optimizer.
 
     >>> import mainstem as ms, optax
@@ -81,12 +84,12 @@ class SendGradients(mx.Algorithm):
 
     @property
     def sends(self) -> str | None:
-        """What advice and `step="auto"` know of it: nothing where an optimizer stands in between."""
+        """What the server computes, for advice and `step="auto"`; not known with a server optimizer."""
         return mx.GRADIENTS if self.server is None else None
 
     @property
     def family(self) -> str | None:
-        """Kwon et al.'s theorems, which know no server optimizer."""
+        """The theorems of Kwon et al., which cover no server optimizer."""
         return "ofediq" if self.server is None else None
 
     @property

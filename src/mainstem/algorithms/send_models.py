@@ -1,4 +1,7 @@
-"""Models travel up: the general form of FedOMD, FedSEA and learning alone (Mitra, Hassani and Pappas 2021)."""
+"""SendModels: clients send models.
+
+The general form of FedOMD, FedSEA and `independent` (Mitra, Hassani and Pappas 2021).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,14 +20,14 @@ class Client(NamedTuple):
 class SendModels(mx.ModelAveraging):
     r"""Each client takes mirror steps on its own losses; at a sync all take the mean of their models.
 
-    Algorithm 1 of Mitra et al.: client i decides with its own :math:`x_{i,t}` and moves to (eq. (3))
+    Algorithm 1 of Mitra et al.: client i decides with its own :math:`x_{i,t}` and computes (eq. (3))
 
     .. math:: y_{i,t+1} = \arg\min_{x \in X} \langle \nabla \ell_{i,t}(x_{i,t}), x \rangle
               + B_\psi(x, x_{i,t}) / \eta_t,
 
-    which becomes its next model (eq. (5)), unless step t is a sync: then the mean of those heard
-    does, for all clients (eq. (4) and Section VII). `mirror` brings :math:`\psi` and X. `family` is
-    the paper whose theorems a bound is taken from: fedomd or fedsea.
+    which becomes its next model (eq. (5)), unless a sync follows step t: then the next model of all
+    clients is the mean over the sampled clients (eq. (4) and Section VII). `mirror` gives :math:`\psi` and
+    X. `family` is the paper whose theorems give the bounds: fedomd or fedsea.
 
     >>> import mainstem as ms
     >>> ms.algorithms.SendModels(step=0.1, codec=ms.parts.half())

@@ -1,7 +1,7 @@
-"""What everything speaks: what arrives, what is at stake, how it is learnt, and the parts of that.
+"""Base classes and types: streams, problems, algorithms, and the parts of algorithms.
 
-Inside the engines a model is one flat vector (`Params`); `Flat` makes a problem with nested
-parameters speak it, so that algorithms and parts are arithmetic on vectors.
+Inside the engines a model is one flat vector (`Params`). `Flat` wraps a problem with nested
+parameters in this form, so that algorithms and parts are arithmetic on vectors.
 """
 
 from mainstem.base.algorithm import (

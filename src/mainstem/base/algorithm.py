@@ -1,4 +1,4 @@
-"""How it is learnt: an algorithm, and the facts about it that engines, advice and theory read."""
+"""Algorithms: the base class, and the facts about an algorithm that engines, advice and theory read."""
 
 import abc
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from mainstem.value import Value
 
 
 class PartsButSync(TypedDict, total=False):
-    """What an algorithm takes as keywords whose name says when it syncs."""
+    """The parts without `sync`, as keywords: for algorithms that set `sync` from other parameters."""
 
     participation: Participation
     codec: Codec
@@ -20,7 +20,7 @@ class PartsButSync(TypedDict, total=False):
 
 
 class Parts(PartsButSync, total=False):
-    """The parts that every algorithm takes, as keywords."""
+    """The parts that most algorithms take, as keywords."""
 
     sync: Sync
 
@@ -30,74 +30,74 @@ class Traits(NamedTuple):
 
     decides_with_broadcast: bool = False  # `model` is the last broadcast
     forgets_unheard: bool = False  # after `download` a client is a function of the broadcast alone
-    # On instant links, the fields of a client's state that are no function of the broadcast right
-    # after a `download`; None: all of them.
+    # Without delays, the fields of a client's state that are no function of the broadcast right
+    # after a `download`; None: all fields.
     carries: tuple[str, ...] | None = None
-    # One step a round: the body is its gradient, and the weight does not depend on what was learnt.
+    # One step per sync: the message is its gradient, and the weight is independent of the samples.
     sends_gradient_at_broadcast: bool = False
 
 
 class Setting(NamedTuple):
-    """The run that an algorithm starts in."""
+    """The facts about a run that an algorithm gets at its start."""
 
     clients: int  # K
-    pending: int  # how many of a client's messages can be on their way up and back at once, at most
-    gradient: Gradient  # the problem's
+    pending: int  # the most messages of a client that can be in flight (up and back) at once
+    gradient: Gradient  # of the problem
 
 
 GRADIENTS, MODELS, SUMS = "gradients", "models", "sums"
 
 
 class Algorithm(Value):
-    """How it is learnt: pure functions for one client or the server, and declared parts."""
+    """An algorithm: pure functions for one client or the server, and its parts."""
 
-    # A part of the model stays at the client: params are a `Pair`, each part in the domain, and
-    # broadcasts are the shared part.
+    # True: a part of the model stays at the client. Params are a `Pair`, each part is in the domain,
+    # and broadcasts contain the shared part.
     personal: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
     def sync(self) -> Sync:
-        """After which steps it talks."""
+        """After which steps clients and server exchange messages."""
 
     @property
     @abc.abstractmethod
     def participation(self) -> Participation:
-        """Who is heard."""
+        """Which clients are sampled at a sync."""
 
     @property
     @abc.abstractmethod
     def codec(self) -> Codec:
-        """How its messages travel."""
+        """How its messages are encoded."""
 
     @property
     @abc.abstractmethod
     def collect(self) -> Collect:
-        """What the server sees of them."""
+        """How the server combines uploads."""
 
     @property
     def sends(self) -> str | None:
-        """What the server makes of bodies, for advice and `step="auto"`.
+        """What the server computes from the messages, for advice and `step="auto"`.
 
         The mean of GRADIENTS at the broadcast, the mean of MODELS after local steps, or SUMS of
-        gradients; None: neither is known.
+        gradients; None: not known.
         """
         return None
 
     @property
     def corrects_bias(self) -> bool:
-        """Whether what a biased codec leaves out is sent later: error feedback."""
+        """Whether it uses error feedback: what a biased codec leaves out is sent later."""
         return False
 
     @property
     def family(self) -> str | None:
-        """Whose theorems speak of it: a module of `mainstem.theory`."""
+        """The module of `mainstem.theory` whose theorems cover it; None: no theorem does."""
         return None
 
     @property
     @abc.abstractmethod
     def domain(self) -> Domain:
-        """Where its models live."""
+        """The set of its models."""
 
     @property
     def mirror(self) -> Mirror | None:
@@ -106,31 +106,31 @@ class Algorithm(Value):
 
     @property
     def traits(self) -> Traits:
-        """What an engine may exploit."""
+        """Facts that an engine may exploit."""
         return Traits()
 
     def check(self, problem: Problem, samples: Sample, steps: int) -> None:
-        """Refuses a run that does not fit; `samples` are the first of all clients."""
+        """Raises an error if the run does not fit; `samples` are the first samples of all clients."""
 
     @abc.abstractmethod
     def start(self, params: Any, setting: Setting) -> tuple[Any, Callable[[Any], Any]]:
-        """The server's state, and each client's: a function of k."""
+        """The first state of the server, and a function of k that gives the first state of client k."""
 
     @abc.abstractmethod
     def model(self, client: Any) -> Any:
-        """What the client decides with now."""
+        """The model with which the client decides now."""
 
     @abc.abstractmethod
     def learn(self, client: Any, gradient: Gradient, seen: Any, at: At) -> Any:
-        """The client after it has seen what its decision led to."""
+        """The client after it has learnt from `seen`, what was revealed after its decision."""
 
     @abc.abstractmethod
     def upload(self, client: Any, at: At) -> tuple[Any, Params, Any]:
-        """The client after a sync step, its message and the message's weight; 0: nothing to say."""
+        """The client after its upload, the message and its weight; weight 0: there is no message."""
 
     @abc.abstractmethod
     def merge(self, server: Any, got: Collected, gradient: Gradient, t: Any) -> tuple[Any, Params]:
-        """The server after what arrived, and its broadcast."""
+        """The server after it has merged what arrived, and its broadcast."""
 
     @abc.abstractmethod
     def download(self, client: Any, params: Params, gradient: Gradient, merged: Any) -> Any:
@@ -138,7 +138,7 @@ class Algorithm(Value):
 
 
 class ModelAveraging(Algorithm):
-    """An algorithm whose clients send models, and whose server takes the mean of those that arrive."""
+    """An algorithm whose clients send models, and whose server averages those that arrive."""
 
     sends = MODELS
 

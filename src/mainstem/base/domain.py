@@ -1,4 +1,4 @@
-"""Where models live: closed convex sets, and what is known of them."""
+"""Domains: the base class of closed convex sets of models."""
 
 import abc
 from typing import Any, ClassVar
@@ -12,13 +12,13 @@ from mainstem.value import Value
 class Domain(Value):
     """A closed convex set of models."""
 
-    whole: ClassVar[bool] = False  # all points: nothing is ever projected
+    whole: ClassVar[bool] = False  # the entire space: nothing is projected
     projects: ClassVar[bool] = True  # `project` gives the nearest point in euclidean distance
     unit_sum: ClassVar[bool] = False  # coordinates are at least 0 and sum to 1
 
     @property
     def bounded(self) -> bool:
-        """Whether there is a largest model."""
+        """Whether the set is bounded."""
         return True
 
     @property
@@ -28,36 +28,36 @@ class Domain(Value):
 
     @property
     def bounds(self) -> tuple[Any, Any] | None:
-        """The ends of every coordinate, where that is all there is to it: a box."""
+        """The lower and upper bounds of the coordinates if the set is a box, else None."""
         return None
 
     @property
     def reach(self) -> Any:
-        """The radius, where the set is a euclidean ball around the origin; infinity for everything."""
+        """The radius if the set is a euclidean ball around 0, infinity for the entire space, else None."""
         return None
 
     def check(self, size: int) -> None:
-        """Refuses models of a size that does not fit."""
+        """Raises an error if models of this size do not fit."""
 
     @abc.abstractmethod
     def project(self, params: Any) -> Any:
         """The point of the set that is nearest to `params`."""
 
     def support(self, gradient: Any) -> Any:
-        """The largest <gradient, u> over the points u of a bounded set."""
+        """The largest <gradient, u> over the points u of the set, which must be bounded."""
         raise BadParameter(f"{self.title}: is not bounded")
 
     def corners(self, size: int) -> np.ndarray | None:
-        """Points whose convex hull is the set, where these are few."""
+        """Points whose convex hull is the set, if they are few, else None."""
         return None
 
     def farthest(self, params: np.ndarray) -> float:
-        """The largest distance from `params` to a point of a bounded set: a corner has it."""
+        """The largest distance from `params` to a point of the set; it is attained at a corner."""
         corners = self.corners(len(params))
         if corners is None:
             raise BadParameter(f"{self.title}: its farthest point is not known")
         return float(np.max(np.linalg.norm(corners - params, axis=1)))
 
     def ball_of(self, p: Any) -> bool:
-        """Whether scaling is the projection in the divergence of the p-norm map."""
+        """Whether the projection in the divergence of the p-norm map is a scaling."""
         return False

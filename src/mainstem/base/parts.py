@@ -1,4 +1,4 @@
-"""The kinds of parts that an algorithm is assembled from, and what each declares about itself."""
+"""Parts of an algorithm: a base class for each kind, with the facts that it declares."""
 
 import abc
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +14,7 @@ from mainstem.value import Value
 
 
 class Falling(NamedTuple):
-    """The step 2 / (sigma (t + shift))."""
+    """The step size 2 / (sigma (t + shift))."""
 
     sigma: float
     shift: float
@@ -25,16 +25,16 @@ class Step(Value):
 
     schedule: ClassVar[bool] = True  # depends on t alone
     coordinatewise: ClassVar[bool] = False  # a rate for each coordinate
-    automatic: ClassVar[bool] = False  # left to `simulate`
+    automatic: ClassVar[bool] = False  # chosen by `simulate`
 
     @property
     def always(self) -> float | None:
-        """The rate, where it is the same at every step."""
+        """The rate if it is the same at every step, else None."""
         return None
 
     @property
     def falling(self) -> Falling | None:
-        """How the rate falls, where it is one over time."""
+        """The parameters of the rate if it falls as 1 / t, else None."""
         return None
 
     def init(self, params: Params) -> Any:
@@ -47,28 +47,36 @@ class Step(Value):
 
 
 class Optimizer(Value):
-    """How a server moves by the mean gradient that it forms, in optax's terms."""
+    """A server optimizer: computes updates of the model from mean gradients, as in optax."""
 
     @abc.abstractmethod
     def init(self, params: Params) -> Any:
-        """The state before the first move."""
+        """The state before the first update."""
 
     @abc.abstractmethod
     def update(self, gradient: Params, state: Any, params: Params) -> tuple[Params, Any]:
-        """The move (to be added to `params`) and the next state."""
+        """The update (to be added to `params`) and the next state."""
 
 
 class Mirror(Value):
-    """A mirror map on a domain: its exact step, argmin <g, x> + B(x, params) / rate."""
+    """A mirror map on a domain, with its exact step, argmin <g, x> + B(x, params) / rate."""
 
     domain: Domain
-    dual_norm: ClassVar[str | None] = (
-        None  # of gradients, where the map is 1-strongly convex: l2, max
-    )
+    quadratic: ClassVar[bool] = False  # the divergence is |x - y|^2 / 2
+
+    @property
+    def dual_norm(self) -> str | None:
+        """The norm of gradients ("l2" or "max") in whose dual the map is strongly convex, if there is one."""
+        return None
+
+    @property
+    def strong_convexity(self) -> float:
+        """The modulus of strong convexity in that norm."""
+        return 1.0
 
     @property
     def separable(self) -> bool:
-        """Whether a rate for each coordinate keeps the step exact."""
+        """Whether the step is exact with a rate for each coordinate too."""
         return False
 
     @abc.abstractmethod
@@ -77,26 +85,26 @@ class Mirror(Value):
 
     @abc.abstractmethod
     def start(self, params: Params) -> Params:
-        """The nearest point at which the map is defined."""
+        """The point to start at: `params`, or a point of the domain if the map is not defined at `params`."""
 
     def divergence(self, start: np.ndarray) -> float | None:
-        """The largest Bregman divergence from `start` to a point of the domain, where it is known."""
+        """The largest Bregman divergence from `start` to a point of the domain, if it is known."""
         return None
 
 
 class Sync(Value):
-    """After which steps the clients and the server talk."""
+    """After which steps clients and server exchange messages."""
 
     silent: ClassVar[bool] = False  # never
 
     @property
     def period(self) -> int | None:
-        """The gap between syncs, where all are equal."""
+        """The steps between two syncs if these are always equal, else None."""
         return None
 
     @property
     def offset(self) -> int:
-        """The first sync, where it is not after the first period."""
+        """The step of the first sync; 0: the first sync is after one period."""
         return 0
 
     @abc.abstractmethod
@@ -105,56 +113,56 @@ class Sync(Value):
 
 
 class Participation(Value):
-    """Who is heard at a sync. Drawn from the run's key, so that any process can know it."""
+    """Which clients are sampled at a sync. Drawn from the run's key, so that any process can compute it."""
 
-    apart: ClassVar[bool] = True  # each client can tell alone whether it is heard
+    apart: ClassVar[bool] = True  # a client's participation does not depend on the others'
 
     @property
     def everyone(self) -> bool:
-        """Whether all clients are always heard."""
+        """Whether all clients are always sampled."""
         return False
 
     @abc.abstractmethod
     def heard(self, key: Key, t: Any, clients: int) -> jax.Array:
-        """Who is heard at step t, bool [clients]."""
+        """Which clients are sampled at step t, bool [clients]."""
 
     @property
     def chance(self) -> Any:
-        """p_k, one or one for each client, where every client tosses a coin of its own; else None."""
+        """p_k, one number or one for each client, if clients are sampled independently; else None."""
         return None
 
     def check(self, steps: int, clients: int) -> None:
-        """Refuses a number of steps or clients that does not fit."""
+        """Raises an error if the number of steps or clients does not fit."""
 
     def expected(self, clients: int) -> float:
-        """How many are heard at a sync, in the mean."""
+        """The mean number of clients that are sampled at a sync."""
         return float(clients)
 
     def weight(self, k: Any) -> Any:
-        """How much a message of client k counts, so that the sum over those heard, over `scale`, is unbiased."""
+        """The weight of a message of client k. The weighted sum over the sampled clients / `scale` is unbiased."""
         return 1.0
 
     def scale(self, clients: int) -> Any:
-        """What the weighted sum is divided by."""
+        """The divisor of the weighted sum."""
         return clients
 
 
 class Codec(Value):
-    """How a body travels: arrays in the simulator, bytes on the wire, bits in the books.
+    """Encodes a message as arrays (simulation) or bytes (federation), and counts its bits.
 
-    `bits` and `nbytes` take the body's size and the run's word length (32 or 64).
+    `bits` and `nbytes` take the size of the message and the word length of the run (32 or 64).
     """
 
     linear: ClassVar[bool] = False  # decode(encode(x)) is x
-    unbiased: ClassVar[bool] = False  # decode(encode(x)) is x in the mean
+    unbiased: ClassVar[bool] = False  # the mean of decode(encode(x)) is x
 
     @abc.abstractmethod
     def encode(self, vector: Params, key: Key) -> Any:
-        """The code of a body."""
+        """The code of a message."""
 
     @abc.abstractmethod
     def decode(self, code: Any, size: int) -> Params:
-        """The body as the server reads it."""
+        """The message that the server gets from a code."""
 
     @abc.abstractmethod
     def bits(self, size: int, word: int) -> float:
@@ -170,51 +178,51 @@ class Codec(Value):
 
     @abc.abstractmethod
     def unpack(self, data: bytes, size: int, dtype: Any) -> Any:
-        """The code again."""
+        """The code from its bytes."""
 
     def check(self, size: int) -> None:
-        """Refuses a body size that does not fit."""
+        """Raises an error if messages of this size do not fit."""
 
     def variance(self, size: int) -> float | None:
-        """At most the mean squared error of a body, in squared lengths of it; None: not known."""
+        """A bound on the mean squared error of a message over its squared norm; None: not known."""
         return None
 
 
 class Arrivals(NamedTuple):
-    """Bodies that arrived at the server, one in each place; weight 0: the place is empty."""
+    """Messages that arrived at the server, one in each row; weight 0: the row is empty."""
 
     bodies: jax.Array  # [n, size]
     weights: jax.Array  # [n]
-    client: jax.Array  # [n], who sent it
-    sent: jax.Array  # [n], at which step
-    base: jax.Array | None  # [n, D], the broadcast its sender held then; only where it is asked for
+    client: jax.Array  # [n], the sender
+    sent: jax.Array  # [n], the step at which it was sent
+    base: jax.Array | None  # [n, D], the broadcast that its sender had then; if `based`
 
 
 class Collected(NamedTuple):
-    """What the server gets to see of the bodies that arrived."""
+    """The combined messages that arrived, as `merge` gets them."""
 
-    sum: Params  # of weight times body
+    sum: Params  # of weight times message
     weight: Any  # sum of the weights
-    count: Any  # how many bodies
-    clients: int  # K, heard or not
-    each: Arrivals | None = None  # the bodies one by one
+    count: Any  # the number of messages
+    clients: int  # K, sampled or not
+    each: Arrivals | None = None  # the single messages
 
     def mean(self, otherwise: Params) -> Params:
-        """The weighted mean body; `otherwise` when nothing arrived."""
+        """The weighted mean of the messages; `otherwise` if nothing arrived."""
         return self.unless_empty(self.sum / jnp.where(self.count > 0, self.weight, 1), otherwise)
 
     def averaged(self, server: Params) -> tuple[Params, Params]:
-        """The mean model as the server's next state and as its broadcast; nothing arrived: as it was."""
+        """The mean model as the server's next state and as its broadcast; `server` if nothing arrived."""
         mean = self.mean(otherwise=server)
         return mean, mean
 
     def unless_empty(self, new: Any, old: Any) -> Any:
-        """`new`, but `old` when nothing arrived: a merge of nothing changes nothing."""
+        """`new`, or `old` if nothing arrived: an empty merge changes nothing."""
         return jax.tree.map(lambda x, y: jnp.where(self.count > 0, x, y), new, old)
 
 
 class Collect(Value):
-    """How the server sees the bodies that arrived."""
+    """How the server combines uploads."""
 
     additive: ClassVar[bool] = (
         False  # may be summed in parts, over devices, or fused with the gradient
@@ -222,9 +230,9 @@ class Collect(Value):
 
     @property
     def based(self) -> bool:
-        """Whether it wants to know the broadcast that each sender held."""
+        """Whether it needs the broadcast that each sender had when it sent the message."""
         return False
 
     @abc.abstractmethod
     def gather(self, got: Arrivals, clients: int) -> Collected:
-        """What the server gets to see."""
+        """Combines the messages that arrived."""

@@ -1,4 +1,4 @@
-"""What is at stake: a problem, and the same problem in flat vectors."""
+"""Problems: the base class, and a problem in flat vectors."""
 
 import abc
 import functools
@@ -16,9 +16,9 @@ from mainstem.value import Value
 
 
 class Residual(NamedTuple):
-    """A prediction that is a sum: the shared part's on global features, the own part's on local ones.
+    """A prediction that is the sum of the shared part's on global features and the own part's on local ones.
 
-    Either side can then learn from the other's prediction alone (Agarwal et al. 2020, Section 2).
+    Server and client can then learn from each other's predictions alone (Agarwal et al. 2020, Section 2).
     """
 
     widths: tuple[int, int]  # of the global and the local features
@@ -27,30 +27,30 @@ class Residual(NamedTuple):
     own: Callable[[Any, Any], Any]  # (the own part, local features) -> prediction
     penalty: Callable[[Any, Any], Any]  # (the sum of both, label) -> loss
 
-    def told(self, own: Any, seen: Any) -> Any:
-        """What a client tells the server: (global features, local prediction, label)."""
+    def summary(self, own: Any, seen: Any) -> Any:
+        """What a client sends to the server: (global features, local prediction, label)."""
         x, local, label = self.read(seen)
         return joined(x, self.own(own, local), label)
 
 
 class Linear(NamedTuple):
-    """Scores that are linear in the model: then it is known how steep and how bent a loss can be."""
+    """Scores that are linear in the model, with bounds on the derivatives of the loss in the scores."""
 
-    features: Callable[[Any], Any]  # seen -> the vector that the model is multiplied with
+    features: Callable[[Any], Any]  # seen -> the vector by which the model is multiplied
     slope: float | None  # the largest gradient of the penalty in the scores; None: no limit
     bend: float  # the largest second derivative of the penalty in the scores
 
 
 class Problem(Value):
-    """What is at stake: how a model decides, what is revealed then, and what it costs.
+    """A problem: how a model decides, what is revealed afterwards, and the loss.
 
-    Below the five functions are facts that a problem may declare; what it does not declare is not used.
+    Below the five functions are facts that a problem may declare. A fact that is not declared is not used.
     """
 
     @property
     @abc.abstractmethod
     def domain(self) -> Domain:
-        """Where its models live."""
+        """The set of its models."""
 
     @abc.abstractmethod
     def init(self, key: Key) -> Any:
@@ -58,22 +58,22 @@ class Problem(Value):
 
     @abc.abstractmethod
     def decide(self, params: Any, shown: Any, at: At) -> Any:
-        """What the model does with what it is shown: scores, a prediction, an action."""
+        """The decision of the model on what is shown: scores, a prediction, an action."""
 
     @abc.abstractmethod
     def reveal(self, decision: Any, sample: Sample) -> Any:
-        """What is seen after the decision."""
+        """What is revealed to the client after the decision (`seen`)."""
 
     @abc.abstractmethod
     def loss(self, params: Any, seen: Any) -> Any:
         """A scalar, differentiable in the model."""
 
     def metrics(self, decision: Any, sample: Sample) -> Mapping[str, Any]:
-        """Named scalars that are recorded beside the loss."""
+        """Named scalars that are recorded with the loss."""
         return {}
 
     def check(self, shown: Any, hidden: Any) -> None:
-        """Refuses samples (on the host, their axis first) that do not fit."""
+        """Raises an error if samples do not fit; their arrays are on the host, with the samples as first axis."""
 
     @property
     def convex(self) -> bool:
@@ -87,51 +87,51 @@ class Problem(Value):
 
     @property
     def shape(self) -> Any:
-        """The shape of what is shown, or of its parts, where that is fixed."""
+        """The shape of what is shown, or of its parts, if it is fixed; else None."""
         return None
 
     @property
     def classes(self) -> int | None:
-        """How many labels there are; None: the target is a number, or there is none."""
+        """The number of labels; None: the target is a number, or there is none."""
         return None
 
     @property
     def block(self) -> int | None:
-        """How many samples at a time stay in a CPU's cache; None: any number."""
+        """The number of samples to compute at a time, so that they fit in a CPU's cache; None: any number."""
         return None
 
     @property
     def form(self) -> Any:
-        """seen -> the loss as a quadratic `Form`, where it is one."""
+        """seen -> the loss as a quadratic `Form`, if it is one; else None."""
         return None
 
     @property
-    def together(self) -> Any:
-        """(params, samples, at) -> (seen, losses, metrics) of many, where that is faster."""
+    def vectorized(self) -> Any:
+        """(params, samples, at) -> (seen, losses, metrics) of many samples, if that is faster; else None."""
         return None
 
     @property
     def linear(self) -> Linear | None:
-        """Where the scores are linear in the model."""
+        """The linear scores, if they are linear in the model; else None."""
         return None
 
     @property
     def residual(self) -> Residual | None:
-        """Where the prediction is the sum of a shared and an own part."""
+        """The two parts of the prediction, if it is the sum of a shared and an own part; else None."""
         return None
 
     @property
-    def news(self) -> Any:
-        """seen -> is there anything to learn; None: always."""
+    def informative(self) -> Any:
+        """seen -> whether there is anything to learn from it; None: always."""
         return None
 
     @functools.cached_property
     def shapes(self) -> Any:
-        """The model's parts, as shapes."""
+        """The shapes of the model's arrays."""
         return jax.eval_shape(_init, self, jax.ShapeDtypeStruct((2,), jnp.uint32))
 
     @property
-    def size(self) -> int:
+    def parameters(self) -> int:
         """The number of parameters, D."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.shapes))
 
@@ -141,15 +141,15 @@ class Problem(Value):
         return isinstance(self.shapes, Pair)
 
 
-@jax.jit  # never run; an equal problem is not traced again
+@jax.jit  # only traced, once for equal problems
 def _init(problem: Problem, key: Key) -> Any:
     return problem.init(key)
 
 
 class Gradient(NamedTuple):
-    """What an algorithm may ask of a problem: `gradient(params, seen)`, and what else is known of it.
+    """The gradient of a problem, `gradient(params, seen)`, and the facts that an algorithm may use.
 
-    `params` is a vector or a `Pair` of vectors, and the answer is the same.
+    `params` is a vector or a `Pair` of vectors, and so is the result.
     """
 
     at: Callable[[Any, Any], Any]
@@ -161,20 +161,20 @@ class Gradient(NamedTuple):
 
 
 class Faced(NamedTuple):
-    """What came of a decision. `news` tells whether there is anything to learn; None: always."""
+    """The outcome of a decision. `informative`: whether there is anything to learn from it; None: always."""
 
     seen: Any
-    news: Any
+    informative: Any
     loss: Any
     metrics: Mapping[str, Any]
 
 
 class Flat:
-    """A problem in flat vectors; where one is taken, a `Pair` of them will do."""
+    """A problem in flat vectors. A model may be one vector or a `Pair` of vectors."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.form, self.news, self.convex = problem.form, problem.news, problem.convex
+        self.form, self.informative, self.convex = problem.form, problem.informative, problem.convex
         pair = problem.shapes if problem.personal else Pair(problem.shapes, ())
         self._shared, self._own = _unraveller(pair.shared), _unraveller(pair.own)
         self._cut = sum(leaf.size for leaf in jax.tree.leaves(pair.shared))
@@ -189,58 +189,60 @@ class Flat:
         return Pair(params[: self._cut], params[self._cut :])
 
     def join(self, params: Any) -> Params:
-        """The vector again."""
+        """The vector of a `Pair`; a vector is returned unchanged."""
         return jnp.concatenate(params) if isinstance(params, Pair) else params
 
     def unravel(self, params: Any) -> Any:
-        """The model as the problem writes it."""
+        """The model in the nested form of the problem."""
         parts = params if isinstance(params, Pair) else self.split(params)
         shared = self._shared(parts.shared)
         return Pair(shared, self._own(parts.own)) if self.problem.personal else shared
 
     def decide(self, params: Any, shown: Any, at: At) -> Any:
-        """The problem's, as are the next two."""
+        """The decision of the problem."""
         return self.problem.decide(self.unravel(params), shown, at)
 
     def reveal(self, decision: Any, sample: Sample) -> Any:
-        """What is seen after the decision."""
+        """What is revealed after the decision."""
         return self.problem.reveal(decision, sample)
 
     def loss(self, params: Any, seen: Any) -> Any:
-        """A scalar."""
+        """The loss of the problem, a scalar."""
         return self.problem.loss(self.unravel(params), seen)
 
     def one(self, params: Any, sample: Sample, at: At) -> Any:
-        """What is seen, the loss and the metrics of a single sample."""
+        """What is revealed, the loss and the metrics of one sample."""
         decision = self.decide(params, sample.shown, at)
-        seen = jax.lax.stop_gradient(self.problem.reveal(decision, sample))  # it is given
+        seen = jax.lax.stop_gradient(self.problem.reveal(decision, sample))  # it is data
         return seen, self.loss(params, seen), self.problem.metrics(decision, sample)
 
     def many(self, params: Any, samples: Sample, at: At) -> Any:
-        """The same of several samples at one model."""
-        if self.problem.together is not None:
-            return self.problem.together(self.unravel(params), samples, at)
+        """The same for several samples and one model."""
+        if self.problem.vectorized is not None:
+            return self.problem.vectorized(self.unravel(params), samples, at)
         return jax.vmap(self.one, in_axes=(None, 0, SEVERAL))(params, samples, at)
 
     def face(self, params: Any, sample: Sample, at: At) -> Faced:
-        """One client decides."""
-        told = self.one(params, sample, at)
-        return self._heeded(sample.count, self.news and self.news(told[0]), *told)
+        """The outcome of one client's decision."""
+        seen, loss, metrics = self.one(params, sample, at)
+        informative = self.informative and self.informative(seen)
+        return self._masked(sample.count, Faced(seen, informative, loss, metrics))
 
-    def together(self, params: Any, samples: Sample, at: At) -> Faced:
-        """Many clients decide with one model."""
-        told = self.many(params, samples, at)
-        return self._heeded(samples.count, self.news and jax.vmap(self.news)(told[0]), *told)
+    def face_many(self, params: Any, samples: Sample, at: At) -> Faced:
+        """The outcomes of many clients that decide with one model."""
+        seen, losses, metrics = self.many(params, samples, at)
+        informative = self.informative and jax.vmap(self.informative)(seen)
+        return self._masked(samples.count, Faced(seen, informative, losses, metrics))
 
-    def _heeded(self, count: Any, news: Any, seen: Any, loss: Any, metrics: Any) -> Faced:
-        """Nothing came: nothing is lost, nothing is learnt, and the metrics are of those present."""
+    def _masked(self, count: Any, faced: Faced) -> Faced:
+        """Masks clients without a sample: no loss, nothing to learn, not counted in the metrics."""
         if count is None:
-            return Faced(seen, news, loss, metrics)
+            return faced
         here = jnp.asarray(count) > 0
-        metrics = {name: jnp.where(here, value, 0) for name, value in metrics.items()}
+        metrics = {name: jnp.where(here, value, 0) for name, value in faced.metrics.items()}
         metrics["present"] = here.astype(jnp.result_type(float))
-        learns = here if news is None else here & news
-        return Faced(seen, learns, jnp.where(here, loss, 0), metrics)
+        learns = here if faced.informative is None else here & faced.informative
+        return Faced(faced.seen, learns, jnp.where(here, faced.loss, 0), metrics)
 
     def _gradient(self, params: Any, seen: Any) -> Any:
         if isinstance(params, Pair):
@@ -263,7 +265,7 @@ def _ravel(nested: Any) -> Params:
 
 
 def _unraveller(shapes: Any) -> Callable[[Any], Any]:
-    """A vector -> these shapes."""
+    """Returns a function from a vector to arrays of these shapes."""
     leaves, tree = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])
 

@@ -1,4 +1,4 @@
-"""What arrives, and how a client gets its share of it."""
+"""Streams: the base class, and how the samples of a client are made."""
 
 import abc
 from typing import Any, NamedTuple
@@ -12,24 +12,29 @@ from mainstem.value import Value
 
 
 class Sampler(Value):
-    """What the device makes samples with: the part of a stream that a compiled program is given."""
+    """The part of a stream that a compiled program gets, to make samples on the device."""
 
     @property
     def expected(self) -> Any:
-        """(t, k) -> the expected loss as a `Form`, if it is known."""
+        """(t, k) -> the expected loss as a `Form`, if it is known; else None."""
         return None
 
     @property
     def minimiser(self) -> Any:
-        """(drawn, piece of a client, t) -> the minimiser of the aggregate risk at step t - 1, if it is known."""
+        """(drawn, piece of a client, t) -> the minimiser of the aggregate risk at step t - 1; None: not known."""
+        return None
+
+    @property
+    def batch(self) -> int | None:
+        """The number of samples in each step, if a sample is a batch without a `count`; None: one sample."""
         return None
 
     @abc.abstractmethod
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        """What client `at.k` gets at step `at.t`, from its piece of the chunk and its share of what was drawn."""
+        """The sample of client `at.k` at step `at.t`, from its piece of the chunk and its share of `drawn`."""
 
     def samples(self, pieces: Any, at: At, drawn: Any) -> Sample:
-        """The samples of the clients `at.k`, in order; `pieces` has their axis first."""
+        """The samples of the clients `at.k`, in order; the first axis of `pieces` is the clients."""
 
         def one(piece: Any, at: At, drawn: Any) -> Sample:
             return _present(self.sample(piece, at, drawn))
@@ -41,7 +46,7 @@ class Sampler(Value):
             return jax.lax.dynamic_index_in_dim(x, (at.t - 1) % len(x), keepdims=False)
 
         def asked(x: Any) -> Any:
-            return x if len(x) == len(at.k) else x[at.k]  # as many as there are: all, in order
+            return x if len(x) == len(at.k) else x[at.k]  # the same length: all clients, in order
 
         turn = jax.tree.map(now, drawn.cycle)
         share = Drawn(drawn.common, *jax.tree.map(asked, (drawn.each, turn)))
@@ -49,7 +54,7 @@ class Sampler(Value):
 
 
 class Stream(Sampler):
-    """What arrives: `chunk` is what the host sends ahead, `sample` what the device makes of it.
+    """A stream of samples: the host sends a `chunk` ahead, and the device makes each `sample` from it.
 
     The rows of a dataset stay on the device and its chunks are indices; a generator sends nothing; a
     file sends the rows themselves.
@@ -58,26 +63,26 @@ class Stream(Sampler):
     @property
     @abc.abstractmethod
     def clients(self) -> int:
-        """How many there are."""
+        """The number of clients."""
 
     @property
     def steps(self) -> int | None:
-        """How long it is; None: endless."""
+        """The number of steps; None: no end."""
         return None
 
     @property
     def targets(self) -> Any:
-        """() -> all that is hidden, if it can be looked at."""
+        """() -> all that is hidden, if it is available; else None."""
         return None
 
     @property
     def exam(self) -> Any:
-        """seed -> samples held out, an `Exam`, if there are any."""
+        """seed -> held-out samples, an `Exam`, if there are any; else None."""
         return None
 
     @property
     def device(self) -> Sampler:
-        """What makes samples of pieces; the stream itself, unless it holds more than that."""
+        """The sampler for the device: the stream itself, unless it contains more than that."""
         return self
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
@@ -85,16 +90,16 @@ class Stream(Sampler):
         return ()
 
     def drawn(self, seed: int) -> "Drawn | None":
-        """What is drawn once for a whole run with this seed, if anything is."""
+        """What is drawn once for a run with this seed; None: nothing."""
         return None
 
     def rows(self) -> Sample | None:
-        """The distinct samples, where a piece is an index into them."""
+        """The distinct samples, if a piece is an index into them; else None."""
         return None
 
 
 class Drawn(NamedTuple):
-    """What a run draws once. `sample` gets its client's and its step's share of it."""
+    """What a run draws once. `sample` gets the share of its client and its step."""
 
     common: Any = ()  # the same for all
     each: Any = ()  # leaves [clients, ...]
@@ -102,7 +107,7 @@ class Drawn(NamedTuple):
 
 
 def _present(sample: Sample) -> Sample:
-    """Where nothing came there may be anything, even NaN: it is read as zeros."""
+    """Sets the arrays of an absent sample to zero: they may contain anything, even NaN."""
     if sample.count is None:
         return sample
     here = jnp.asarray(sample.count) > 0
@@ -114,8 +119,8 @@ def _present(sample: Sample) -> Sample:
 
 
 class Exam(NamedTuple):
-    """Samples held out of a stream, the same for all clients, and how each client is judged by them."""
+    """Held-out samples of a stream, the same for all clients, with targets and weights for each client."""
 
     shown: Any  # leaves [n, ...]
-    hidden: np.ndarray  # [clients, n], the answer in each client's own task
+    hidden: np.ndarray  # [clients, n], the target in each client's own task
     weights: np.ndarray  # [clients, n], summing to 1 for each client; 0: not in its task

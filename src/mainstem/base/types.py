@@ -1,4 +1,4 @@
-"""What passes between the parts: models, occasions, samples, quadratic losses."""
+"""Common types: models, samples, batches, quadratic losses, and a step at a client."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ Params = jax.Array  # a flat vector
 
 
 class Pair(NamedTuple):
-    """A model in two parts: one that all clients share and one that never leaves its client."""
+    """A model in two parts: the shared part, and the own part, which never leaves its client."""
 
     shared: Any
     own: Any
 
 
 class At(NamedTuple):
-    """Where and when: step `t` (1-based), client `k` (0-based) and the key of this occasion."""
+    """A step at a client: step `t` (1-based), client `k` (0-based), and the random key for both."""
 
     t: Any
     k: Any
@@ -27,10 +27,10 @@ class At(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What one client gets in one step: what it is shown, and what is hidden until it has decided.
+    """What arrives at one client in one step: `shown` before the decision, `hidden` revealed afterwards.
 
-    `count` says how many samples this is: None for one, 0 where nothing came (loss 0, nothing is
-    learnt), n for the first n of a batch.
+    `count` is the number of samples: None for one, 0 if none arrived (loss 0, nothing is learnt),
+    n for the first n of a batch.
     """
 
     shown: Any
@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a client has seen where many samples came at once, and how much each of them counts."""
+    """What is revealed to a client for a batch of samples, and the weight of each sample."""
 
     items: Any  # leaves [n, ...]
     weights: Any  # [n], summing to 1; 0: no sample
@@ -73,8 +73,8 @@ def joined(features: Any, *numbers: Any) -> Any:
 def constant(values: Any) -> jax.Array:
     """Numbers in the dtype in force, traced or not.
 
-    Those of the host are cast there, because JAX 0.10 keeps one device copy of a NumPy array and hands it
-    out in either mode of `enable_x64`.
+    Host arrays are cast on the host, because JAX 0.10 stores one device copy of a NumPy array and returns
+    it in either mode of `enable_x64`.
     """
     dtype = jnp.result_type(float)
     if isinstance(values, jax.Array):
@@ -83,12 +83,12 @@ def constant(values: Any) -> jax.Array:
 
 
 def of_client(numbers: Any, k: Any) -> Any:
-    """Client k's number where there is one for each client, else everybody's."""
+    """The number of client k, if there is one for each client; else the common number."""
     return numbers if jnp.ndim(numbers) == 0 else jnp.asarray(numbers)[k]
 
 
 def cast(tree: Any, dtype: str) -> Any:
-    """Host arrays with their floating numbers in `dtype`, whole numbers as they are."""
+    """Host arrays with floating-point numbers cast to `dtype`; integers are unchanged."""
 
     def one(x: Any) -> np.ndarray:
         x = np.asarray(x)
@@ -97,4 +97,4 @@ def cast(tree: Any, dtype: str) -> Any:
     return jax.tree.map(one, tree)
 
 
-SEVERAL = At(None, 0, 0)  # type: ignore[arg-type]  # one step, several clients, each with its key
+SEVERAL = At(None, 0, 0)  # type: ignore[arg-type]  # vmap axes: one step, several clients and keys

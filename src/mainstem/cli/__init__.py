@@ -1,6 +1,6 @@
-"""The command line: parse, one call, print, exit code.
+"""Command line: each command parses its arguments, makes one call, prints, and exits with a code.
 
-Exit codes: 0 done, 1 refused or failed (one line on stderr says why), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2 wrong usage, 130 interrupted.
 """
 
 import sys
@@ -10,7 +10,7 @@ import typer
 from mainstem.cli import advise, bounds, data, demo, hub, join, plan, reproduce, run, secure, status
 from mainstem.errors import MainstemError
 
-INTERRUPTED = 130  # what typer makes of Ctrl-C
+INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
 app = typer.Typer(
     name="mainstem",
@@ -33,7 +33,7 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; failures become one line and an exit code."""
+    """Runs the command line; a failure becomes one line on stderr and an exit code."""
     try:
         app()
     except MainstemError as error:
@@ -45,7 +45,5 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print(
-                "mainstem: interrupted; the same command goes on where it stopped", file=sys.stderr
-            )
+            print("mainstem: interrupted; the same command resumes it", file=sys.stderr)
         raise

@@ -1,4 +1,4 @@
-"""`python -m mainstem.cli` is `mainstem`."""
+"""Entry point: `python -m mainstem.cli` is `mainstem`."""
 
 from mainstem.cli import main
 

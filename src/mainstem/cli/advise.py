@@ -1,4 +1,4 @@
-"""`mainstem advise`: which algorithm, with which parameters, for a file's problem and stream."""
+"""`mainstem advise`: ranks algorithms, with parameters, for the problem and stream of an experiment file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ def advise(
         Path, typer.Argument(help="The experiment, in TOML; its algorithms are ignored.")
     ],
     budget: Annotated[float, typer.Option(help="Share of the plain uplink that may be used.")],
-    horizon: Annotated[
+    steps: Annotated[
         int | None, typer.Option(help="Steps to plan for (default: the file's simulate.steps).")
     ] = None,
     set_: Annotated[
@@ -21,13 +21,13 @@ def advise(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at the first steps of a stream and rank the algorithms for a traffic budget.
+    """Measure the first steps of a stream and rank the algorithms for a traffic budget.
 
     Example: mainstem advise examples/digits.toml --budget 0.01
     """
     from mainstem.lab import advise_file
 
-    advice = advise_file(file, set_ or [], budget, horizon)
+    advice = advise_file(file, set_ or [], budget, steps)
     if json:
         show.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
         return

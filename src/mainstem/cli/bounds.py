@@ -1,4 +1,4 @@
-"""`mainstem bounds`: every theorem in numbers."""
+"""`mainstem bounds`: evaluates every theorem in numbers."""
 
 import inspect
 from collections.abc import Callable
@@ -8,12 +8,12 @@ import typer
 
 from mainstem.cli import show
 
-# A world in which every theorem's assumptions hold.
+# Constants for which the assumptions of every theorem hold.
 CONSTANTS: dict[str, Any] = {
     "steps": 1000,
     "clients": 20,
-    "step": 0.01,
-    "gap": 5,
+    "step": 0.004,
+    "period": 5,
     "lipschitz": 2.0,
     "divergence": 4.5,
     "curvature": 0.5,
@@ -24,15 +24,14 @@ CONSTANTS: dict[str, Any] = {
     "noise": 1.0,
     "spatial": 0.5,
     "temporal": 0.1,
-    "shift": None,  # the least that FedSEA's Theorem 2 allows
+    "shift": None,  # the smallest that FedSEA's Theorem 2 allows
     "rate": 0.1,
-    "period": 1,
     "variance": 1.0,
     "rounding": 0.5,
     "levels": 3,
     "blocks": 10,
     "parameters": 650,
-    "heard": 7,
+    "participants": 7,
     "held": 100,
     "batch": 10,
     "epochs": 5,
@@ -58,9 +57,9 @@ def bounds(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What each theorem says for a set of constants, and whether it is a guarantee.
+    """Evaluate each theorem for a set of constants, and print whether it is a guarantee.
 
-    Example: mainstem bounds fedomd_theorem_1 --set steps=2000 --set gap=20
+    Example: mainstem bounds fedomd_theorem_1 --set steps=2000 --set period=20
     """
     from mainstem import check, theory
 
@@ -76,42 +75,42 @@ def bounds(
         return
     for row in rows:
         value = "-" if row["value"] is None else f"{row['value']:.6g}"
-        print(f"{row['theorem']:34}{value:>12}  {row['kind']:11} {row['says']}")
+        print(f"{row['theorem']:34}{value:>12}  {row['kind']:11} {row['text']}")
 
 
 def _line(theorem: Callable[..., Any], constants: dict[str, Any], refuse: bool) -> dict[str, Any]:
-    """What a theorem says for these constants, or why it says nothing."""
+    """The value of a theorem for these constants, or why it has none."""
     from mainstem.errors import BadParameter
     from mainstem.theory import fedsea_shift
 
     wanted = inspect.signature(theorem).parameters
     given = {key: value for key, value in constants.items() if key in wanted}
     if "shift" in given and given["shift"] is None:
-        known = {key: constants[key] for key in ("smoothness", "curvature", "gap")}
+        known = {key: constants[key] for key in ("smoothness", "curvature", "period")}
         given["shift"] = fedsea_shift(**known)
     line: dict[str, Any] = {"theorem": theorem.__name__, "value": None, "kind": "refused"}
-    line |= {"says": "", "constants": given}
+    line |= {"text": "", "constants": given}
     try:
-        return line | _told(theorem, theorem(**given))
+        return line | _terms(theorem, theorem(**given))
     except BadParameter as error:
         if refuse:
             raise
-        return line | {"says": str(error)}
+        return line | {"text": str(error)}
 
 
-def _told(theorem: Callable[..., Any], found: Any) -> dict[str, Any]:
+def _terms(theorem: Callable[..., Any], found: Any) -> dict[str, Any]:
     from mainstem.theory import Bound, Comparison, Rate
 
     if isinstance(found, Bound):
-        return {"value": float(found), "kind": "guarantee", "says": str(found)}
+        return {"value": float(found), "kind": "guarantee", "text": str(found)}
     if isinstance(found, Rate):
-        return {"value": float(found.shape), "kind": "rate", "says": str(found)}
+        return {"value": float(found.shape), "kind": "rate", "text": str(found)}
     if isinstance(found, Comparison):
-        says = f"alpha {found.one:.6g} against {found.other:.6g}, {found.ratio:.3g} times"
-        return {"value": found.ratio, "kind": "comparison", "says": says}
+        text = f"alpha {found.one:.6g} against {found.other:.6g}, {found.ratio:.3g} times"
+        return {"value": found.ratio, "kind": "comparison", "text": text}
     summary = str(inspect.getdoc(theorem)).partition("\n")[0]
-    says = summary.partition(":math:")[0].rstrip(": ")
-    return {"value": float(found), "kind": "comparison", "says": says}
+    text = summary.partition(":math:")[0].rstrip(": ")
+    return {"value": float(found), "kind": "comparison", "text": text}
 
 
 def _constant(change: str) -> tuple[str, object]:

@@ -1,4 +1,4 @@
-"""`mainstem data`: the named datasets."""
+"""`mainstem data`: lists and fetches the named datasets."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ app = typer.Typer(
 
 @app.command("list")
 def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """The datasets, and which are in the cache folder ($MAINSTEM_DATA if set).
+    """List the datasets, and whether each is in the cache folder ($MAINSTEM_DATA if set).
 
     Example: mainstem data list
     """
@@ -40,7 +40,7 @@ def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 def get(
     name: str, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """Fetch a dataset from its public source, verify it, and keep it.
+    """Fetch a dataset from its public source, verify it, and store it in the cache folder.
 
     Example: mainstem data get elec2
     """

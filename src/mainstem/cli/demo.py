@@ -1,4 +1,4 @@
-"""`mainstem demo`: several algorithms on real digits, in about half a minute."""
+"""`mainstem demo`: runs several algorithms on real digits, in about half a minute."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("demo"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """FedOGD, OFedAvg, OFedIQ, FedOMD and FedSEA on handwritten digits dealt to 1,000 clients.
+    """Run FedOGD, OFedAvg, OFedIQ, FedOMD and FedSEA on handwritten digits divided among 1,000 clients.
 
     Example: mainstem demo --folder demo
     """

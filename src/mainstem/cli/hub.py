@@ -1,4 +1,4 @@
-"""`mainstem hub`: a run's hub."""
+"""`mainstem hub`: runs the hub of a federation."""
 
 import sys
 from pathlib import Path
@@ -30,47 +30,47 @@ def hub(
         bool, typer.Option("--json", help="Print a line of JSON every second.")
     ] = False,
 ) -> None:
-    """Serve a run: publish models, collect uploads, merge, and survive being killed.
+    """Run the hub of a run: publish models, collect uploads and merge them.
 
-    The same command again goes on where it stopped. Stop with Ctrl-C; the model is in the folder then.
+    The same command resumes the run, also after a crash. Stop with Ctrl-C; the model is then in the folder.
 
     Example: mainstem hub examples/load.toml
     """
-    from mainstem.engines.federate.charter import read
-    from mainstem.engines.federate.host import host
+    from mainstem.engines.federate.hub.process import run_hub
+    from mainstem.engines.federate.protocol.run_document import read
 
-    charter = read(file, set_ or [])
+    document = read(file, set_ or [])
     place = folder or Path("runs") / file.stem
 
     def started(where: str) -> None:
         if json:
-            print(show.line({"url": where, "run": charter.rules.run}), flush=True)
+            print(show.line({"url": where, "run": document.rules.run}), flush=True)
         else:
-            print(f"{charter.rules.run}: {len(charter.clients)} clients may join at {where}")
-            who = f"--run {charter.rules.run} --client {charter.clients[0]} --stream FILE.csv"
-            key = "" if credentials is None else f" --credentials {charter.clients[0]}.creds"
+            print(f"{document.rules.run}: {len(document.clients)} clients may join at {where}")
+            who = f"--run {document.rules.run} --client {document.clients[0]} --stream FILE.csv"
+            key = "" if credentials is None else f" --credentials {document.clients[0]}.creds"
             print(f"  mainstem join {where} {who}{key}")
             key = "" if credentials is None else " --credentials observer.creds"
             print(f"  mainstem status {where} --watch{key}", flush=True)
 
-    def beat(status: dict[str, Any]) -> None:
+    def report(status: dict[str, Any]) -> None:
         if json:
             print(show.line(status), flush=True)
         elif sys.stdout.isatty():
             here = sum(each["state"] == "present" for each in status["clients"].values())
-            counted = f"merge {status['version']}, {here} of {len(charter.clients)} clients here"
+            counted = f"merge {status['version']}, {here} of {len(document.clients)} clients here"
             print(
                 f"\r{counted}, {status['rounds_per_second']} rounds a second ", end="", flush=True
             )
 
-    status = host(
-        charter,
+    status = run_hub(
+        document,
         place,
         url=url,
         credentials=credentials,
         replicas=replicas,
         started=started,
-        beat=beat,
+        report=report,
     )
     if json:
         print(show.line(status))

@@ -1,4 +1,4 @@
-"""`mainstem join`: a client without code."""
+"""`mainstem join`: runs a client on a file or generator, without code."""
 
 import signal
 import sys
@@ -13,7 +13,9 @@ from mainstem.errors import BadData
 
 
 def join(
-    url: Annotated[str, typer.Argument(help="The broker: nats://HOST:PORT or tls://HOST:PORT.")],
+    url: Annotated[
+        str, typer.Argument(help="The NATS server: nats://HOST:PORT or tls://HOST:PORT.")
+    ],
     run: Annotated[str, typer.Option(help="The run's name.")],
     client: Annotated[str, typer.Option(help="Who this is, of the run's roster.")],
     stream: Annotated[
@@ -30,17 +32,17 @@ def join(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Join a run with a stream: answer each row, learn from it, and share what was learnt.
+    """Join a run with a stream: predict each row, learn from it, and upload what was learnt.
 
-    The same command again goes on after the last row that is in.
+    The same command resumes after the last row that was learnt.
 
     Example: mainstem join nats://127.0.0.1:4222 --run load --client AEP --stream aep.csv
     """
-    from mainstem.engines.federate.feeds import feed
-    from mainstem.engines.federate.learner import join as joined
+    from mainstem.engines.federate.client.learner import join as joined
+    from mainstem.engines.federate.client.sample_sources import feed
 
-    sys.path.insert(0, "")  # a module beside the user is found
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it leaves as after Ctrl-C
+    sys.path.insert(0, "")  # so that a module in the current folder is found
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the client leaves as after Ctrl-C
     place = folder or Path("runs") / f"{run}-{client}"
     with joined(
         url, run=run, client=client, credentials=credentials, folder=place, patient=True
@@ -51,8 +53,8 @@ def join(
             learner.learn_one(x, y)
             if sys.stderr.isatty() and time.monotonic() > shown + 1:
                 shown = time.monotonic()
-                told = f"{client}: {learner.step:,} samples, mean loss {learner.mean_loss:.6f}"
-                print(f"\r{told} ", end="", file=sys.stderr, flush=True)
+                line = f"{client}: {learner.step:,} samples, mean loss {learner.mean_loss:.6f}"
+                print(f"\r{line} ", end="", file=sys.stderr, flush=True)
     if learner.step == 0:
         raise BadData(f"{stream}: has no samples")
     if learner.step == before:
@@ -62,6 +64,6 @@ def join(
         "samples": learner.step,
         "mean_loss": learner.mean_loss,
         **learner.metrics,
-        "bytes_sent": learner.link.sent_bytes,  # by this process, headers included
+        "bytes_sent": learner.sent_bytes,  # by this process, headers included
     }
     show.as_json(row) if json else show.as_table([row])

@@ -1,4 +1,4 @@
-"""`mainstem plan`: OFedIQ's parameters for a traffic budget."""
+"""`mainstem plan`: computes OFedIQ's parameters for a traffic budget."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ def plan(
     parameters: Annotated[int, typer.Option(help="Number of parameters of the model.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Levels, blocks and rate of OFedIQ for a traffic budget.
+    """Compute levels, blocks and rate of OFedIQ for a traffic budget.
 
     Example: mainstem plan --budget 0.01 --parameters 34826
     """

@@ -1,4 +1,4 @@
-"""`mainstem reproduce`: the published results, run again and checked."""
+"""`mainstem reproduce`: runs the published results again and checks their claims."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,8 +30,8 @@ def reproduce(
 ) -> None:
     """Run a paper's experiment again, draw its figure, and check each of its claims.
 
-    Exit code 0 only if every claim comes out as recorded for that size: holds, does not hold (for a
-    known reason), or undecided within the spread. The same command again goes on where it stopped.
+    The exit code is 0 only if every claim has the verdict recorded for that size: holds, does not hold (for
+    a known reason), or undecided within the spread. The same command resumes after an interruption.
 
     Example: mainstem reproduce fedomd-fig1-left --quick
     """
@@ -49,7 +49,7 @@ def reproduce(
             print(f"[{place}/{len(chosen)}] {result.name}", flush=True)
         outcomes.append(papers.reproduce(result, size, seed, folder, fresh))
         if not json:
-            _tell(outcomes[-1], result.paper, folder)
+            _print(outcomes[-1], result.paper, folder)
     if json:
         show.as_json([papers.as_dict(each) for each in outcomes])
     elif len(outcomes) > 1:
@@ -58,8 +58,8 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _tell(outcome: "Outcome", paper: str, folder: Path) -> None:
-    """Claim, measured, verdict."""
+def _print(outcome: "Outcome", paper: str, folder: Path) -> None:
+    """Prints each claim, what was measured, and the verdict."""
     where = ", ".join(outcome.devices) or "no device"
     print(f"{outcome.name}: {paper} ({outcome.size}, {outcome.seconds:.0f} s, {where})")
     for each in outcome.claims:

@@ -1,4 +1,4 @@
-"""`mainstem run`: an experiment file."""
+"""`mainstem run`: runs an experiment file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def run(
 ) -> None:
     """Run every algorithm of an experiment file, save the runs and compare them.
 
-    The same command again resumes what was interrupted and reuses what is finished.
+    The same command resumes interrupted runs and reuses finished ones.
 
     Example: mainstem run examples/digits.toml --set simulate.steps=200
     """

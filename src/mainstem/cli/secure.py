@@ -1,4 +1,4 @@
-"""`mainstem secure`: TLS and credentials for a federation's server."""
+"""`mainstem secure`: creates TLS certificates and credentials for the NATS server of a federation."""
 
 import shlex
 from pathlib import Path
@@ -11,7 +11,7 @@ from mainstem.cli import show
 
 def secure(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the set-up goes.")],
-    clients: Annotated[str, typer.Option(help="Names with commas between: a,b,c.")],
+    clients: Annotated[str, typer.Option(help="Subjects with commas between: a,b,c.")],
     run: Annotated[
         list[str] | None, typer.Option(help="A run they may join (default: main).")
     ] = None,
@@ -22,14 +22,14 @@ def secure(
     port: Annotated[int | None, typer.Option(help="The server's (default: 4222).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make a NATS server's configuration, certificates, and a credential file for each client.
+    """Create a NATS server's configuration, certificates, and a credential file for each client.
 
-    In a folder that has them, clients and runs are added, and every key stays.
+    In a folder that already contains them, clients and runs are added and all keys are retained.
 
-    Example: mainstem secure broker --clients a,b,c --run load --host hub.example.org
+    Example: mainstem secure setup --clients a,b,c --run load --host hub.example.org
     """
-    from mainstem.engines.federate.secure import secure as secured
-    from mainstem.engines.federate.secure import setup_in
+    from mainstem.engines.federate.security.setup import secure as secured
+    from mainstem.engines.federate.security.setup import setup_in
 
     names = [name.strip() for name in clients.split(",")]
     runs = run or ["main"]
@@ -45,7 +45,7 @@ def secure(
 
 
 def _commands(folder: Path, url: str, run: str, client: str) -> dict[str, str]:
-    """How to use it."""
+    """The commands that use these files, by role."""
 
     def file(user: str) -> str:
         return "--credentials " + shlex.quote(str(folder / f"{user}.creds"))

@@ -1,4 +1,4 @@
-"""Tables for people, JSON for machines."""
+"""Output: tables for people, JSON for machines."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def as_json(content: Any) -> None:
-    """Print `content` as JSON, and nothing else."""
+    """Prints `content` as JSON, and nothing else."""
     json.dump(_finite(content), sys.stdout, indent=1, allow_nan=False)
     sys.stdout.write("\n")
 
@@ -19,7 +19,7 @@ def line(content: Any) -> str:
 
 
 def _finite(content: Any) -> Any:
-    """What JSON can say: a number that is not finite becomes null."""
+    """`content` as JSON can represent it: a number that is not finite becomes null."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list):
@@ -28,12 +28,12 @@ def _finite(content: Any) -> Any:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows as an aligned table with the keys of the first as its head."""
+    """Prints rows as an aligned table with the keys of the first row as its head."""
     printed(table(rows))
 
 
 def printed(what: Any) -> None:
-    """Print something of Rich's."""
+    """Prints an object of Rich."""
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(what)

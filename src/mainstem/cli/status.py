@@ -1,4 +1,4 @@
-"""`mainstem status`: how the runs on a broker go, and orders to them."""
+"""`mainstem status`: shows the status of the runs on a NATS server, and sends commands to their hubs."""
 
 import asyncio
 import sys
@@ -10,61 +10,72 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import show
+from mainstem.errors import BadParameter
 
 
 def status(
-    url: Annotated[str, typer.Argument(help="The broker.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Again every second.")] = False,
-    pause: Annotated[str | None, typer.Option(help="Let a run merge no more for now.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Let it go on.")] = None,
-    finish: Annotated[str | None, typer.Option(help="End it; its hub saves the model.")] = None,
+    url: Annotated[str, typer.Argument(help="The NATS server.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Every second; with --json a line of JSON each time.")
+    ] = False,
+    pause: Annotated[str | None, typer.Option(help="Pause the merges of a run.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume a paused run.")] = None,
+    finish: Annotated[str | None, typer.Option(help="End a run; its hub saves the model.")] = None,
     candidate: Annotated[
         str | None,
-        typer.Option(help="Let a run's clients compare themselves with its model of now."),
+        typer.Option(help="Compare a run's clients with its current model from now on."),
     ] = None,
     credentials: Annotated[Path | None, typer.Option(help="A credential file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Rounds, clients, bytes and losses of every run on a broker.
+    """Show rounds, clients, bytes and losses of every run on a NATS server.
 
     Example: mainstem status nats://127.0.0.1:4222 --watch
     """
-    from mainstem.engines.federate.look import look, order
+    from mainstem.engines.federate.control import command, statuses
 
-    orders = {"pause": pause, "resume": resume, "finish": finish, "candidate": candidate}
-    for what, run in orders.items():
-        if run is not None:
-            told = [asyncio.run(order(url, run, what, credentials))]
-            show.as_json(told) if json else show.printed(_told(told))
-            return
+    asked = {"pause": pause, "resume": resume, "finish": finish, "candidate": candidate}
+    commands = {action: run for action, run in asked.items() if run is not None}
+    if len(commands) > 1 or (commands and watch):
+        given = ", ".join(f"--{name}" for name in [*commands, *(["watch"] if watch else [])])
+        raise BadParameter(f"status: give one command at a time, got {given}")
+    for action, run in commands.items():
+        found = [asyncio.run(command(url, run, action, credentials))]
+        show.as_json(found) if json else show.printed(_overview(found))
+        return
+
+    def fetched() -> list[dict[str, Any]]:
+        return asyncio.run(statuses(url, credentials))
+
     if watch and not json and sys.stdout.isatty():
-        _watch(lambda: asyncio.run(look(url, credentials)))
+        _watch(fetched)
     while True:
-        found = asyncio.run(look(url, credentials))
-        if json:
-            show.as_json(found)
+        if json and watch:
+            print(show.line(fetched()), flush=True)
+        elif json:
+            show.as_json(fetched())
         else:
-            show.printed(_told(found))
+            show.printed(_overview(fetched()))
         if not watch:
             return
         time.sleep(1)
 
 
-def _watch(look: Callable[[], list[dict[str, Any]]]) -> None:
-    """The same place on the screen, renewed."""
+def _watch(fetched: Callable[[], list[dict[str, Any]]]) -> None:
+    """Updates the overview in place every second."""
     from rich.live import Live
 
-    with Live(_told(look())) as screen:
+    with Live(_overview(fetched())) as screen:
         while True:
             time.sleep(1)
-            screen.update(_told(look()))
+            screen.update(_overview(fetched()))
 
 
-def _told(found: list[dict[str, Any]]) -> Any:
+def _overview(found: list[dict[str, Any]]) -> Any:
     from rich.console import Group
 
     if not found:
-        return "no runs on this broker"
+        return "no runs on this NATS server"
     return Group(*(part for each in found for part in _run(each)))
 
 

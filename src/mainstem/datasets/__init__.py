@@ -1,11 +1,11 @@
-"""Real datasets: fetched once from their public source, checked at every load.
+"""Real datasets, fetched once from their public source and verified at every load.
 
     >>> from mainstem import datasets
     >>> datasets.names()[:3]
     ['mnist', 'usps', 'letter']
 
-The cache is the folder `$MAINSTEM_DATA`, or mainstem's folder among the user's caches. Nothing is
-shipped with the package.
+The cache is the folder `$MAINSTEM_DATA`, or mainstem's folder among the user's caches. The package
+contains no data.
 """
 
 import warnings
@@ -24,7 +24,7 @@ __all__ = ["Description", "Log", "Table", "describe", "get", "load", "load_log",
 
 
 class Description(NamedTuple):
-    """What there is to know of a dataset before loading it."""
+    """Facts about a dataset, available without loading it."""
 
     name: str
     task: str
@@ -34,22 +34,22 @@ class Description(NamedTuple):
 
 
 def names() -> list[str]:
-    """Every dataset that can be loaded."""
+    """The names of all datasets that can be loaded."""
     return list(DATASETS)
 
 
 def describe(name: str) -> Description:
-    """Task, content, licence and sources."""
+    """Task, content, licence and sources of a dataset."""
     entry = find(name)
     where = tuple(source.where for source in entry.sources)
     return Description(entry.name, entry.task, entry.about, entry.licence, where)
 
 
 def status(name: str) -> str:
-    """How the cache stands.
+    """The state of a dataset in the cache.
 
-    "cached", "missing", "broken" (delete the folder), "partial" (only a stand-in is cached) or
-    "unchecked" (there, but only `mainstem[lab]` can read it).
+    "cached", "missing", "broken" (delete the folder), "partial" (only a stand-in is cached) or "unchecked"
+    (present, but only `mainstem[lab]` can read it).
     """
     entry = find(name)
     state = _state(entry)
@@ -59,7 +59,7 @@ def status(name: str) -> str:
 
 
 def get(name: str) -> Path:
-    """Makes sure that the full dataset is cached and right, and says in which folder."""
+    """Fetches the full dataset unless it is cached and correct; returns its folder."""
     entry = find(name)
     if cache.read(entry) is None:
         fetch(entry)
@@ -67,7 +67,7 @@ def get(name: str) -> Path:
 
 
 def load(name: str) -> Table:
-    """The dataset as a table, fetched first if need be.
+    """The dataset as a table; fetches it first if necessary.
 
     A cached stand-in is preferred to a download, with a warning; `get` fetches the full set.
     """
@@ -87,7 +87,7 @@ def load(name: str) -> Table:
 
 
 def load_log(name: str) -> Log:
-    """The dataset as a log of decisions, fetched first if need be."""
+    """The dataset as a log of decisions; fetches it first if necessary."""
     entry = find(name)
     if entry.decode_log is None:
         raise BadParameter(f"datasets: {name} is a table, not a log; load({name!r}) loads it")

@@ -1,4 +1,4 @@
-"""ARFF, the text format of OpenML: typed attributes, then comma-separated rows."""
+"""ARFF parser: OpenML's text format of typed attributes followed by comma-separated rows."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The cache folder: one folder a dataset, written whole or not at all, checked at every read."""
+"""Dataset cache: one folder for each dataset, written atomically and verified at every read."""
 
 import os
 import shutil
@@ -24,12 +24,12 @@ def root() -> Path:
 
 
 def folder(dataset: Dataset) -> Path:
-    """Where the dataset lies, or would."""
+    """The folder of the dataset, which need not exist."""
     return root() / (dataset.folder or dataset.name)
 
 
 def read(dataset: Dataset) -> Arrays | None:
-    """The arrays, checked; None where none are cached; `DataUnavailable` where they are wrong."""
+    """The arrays, verified; None if none are cached; raises `DataUnavailable` if they are wrong."""
     path = folder(dataset) / dataset.file
     if not path.exists():
         return None
@@ -48,9 +48,9 @@ def read(dataset: Dataset) -> Arrays | None:
 
 @contextmanager
 def staging(dataset: Dataset) -> Iterator[Path]:
-    """A private folder beside the cached ones, gone afterwards whatever happens.
+    """A private folder beside the cached ones, removed afterwards in any case.
 
-    It is opened before the download, so that a cache that cannot be written is said at once.
+    It is created before the download, so that an unwritable cache is reported at once.
     """
     try:
         root().mkdir(parents=True, exist_ok=True)
@@ -67,10 +67,10 @@ def staging(dataset: Dataset) -> Iterator[Path]:
 
 
 def publish(dataset: Dataset, arrays: Arrays, provenance: str, staged: Path) -> None:
-    """Writes in the staged folder, and moves what is safely on disk to where `read` looks.
+    """Writes in the staged folder, then moves the files, once safely on disk, to where `read` expects them.
 
-    The data moves last and by one rename: a reader sees all of it or none. Where there are several
-    files, the one that `read` looks for is the last.
+    The data is moved last and by one rename: a reader sees all of it or none. If there are several files, the
+    one that `read` checks for is moved last.
     """
     note = staged / "PROVENANCE.txt"
     parts = _by_file(dataset, arrays)
@@ -97,7 +97,7 @@ def _read(dataset: Dataset) -> Arrays:
 
 
 def _by_file(dataset: Dataset, arrays: Arrays) -> dict[str, Arrays]:
-    """What goes into which file, the main one last."""
+    """The arrays of each file, the main file last."""
     main, parts = dict(arrays), {}
     for prefix, file in dataset.beside.items():
         own = [name for name in main if name.startswith(f"{prefix}/")]

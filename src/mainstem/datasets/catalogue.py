@@ -1,4 +1,4 @@
-"""The datasets that mainstem knows, one entry each; fingerprints are of the decoded arrays."""
+"""Catalogue of datasets, one entry each; fingerprints are of the decoded arrays."""
 
 import difflib
 

@@ -1,10 +1,10 @@
-"""From each source's own format to the arrays that are cached.
+"""Converters: from each source's own format to the arrays that are cached.
 
-Row order: every set keeps its source's order, training rows before test rows. UCI and LIBSVM keep
-the two parts in files of their own. OpenML has one table: its MNIST is taken to be the 60,000
-training images and then the 10,000 test images, its USPS likewise 7,291 and 2,007. Nothing says
-that OpenML keeps the order of letter, pendigits, satimage and shuttle, so those come from UCI.
-Whether an assumption holds is decided by the fingerprint, not here.
+Row order: every set has its source's order, training rows before test rows. UCI and LIBSVM store the two parts
+in separate files. OpenML has one table: its MNIST is assumed to be the 60,000 training images followed by the
+10,000 test images, its USPS likewise 7,291 and 2,007. OpenML does not document that it preserves the order of
+letter, pendigits, satimage and shuttle, so those come from UCI. The fingerprint, not this module, decides
+whether an assumption holds.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def usps_openml(table: Arff) -> Arrays:
 
 
 def usps_libsvm(train: Sparse, test: Sparse) -> Arrays:
-    """LIBSVM's two files, scaled and labelled as OpenML's."""
+    """LIBSVM's two files, scaled and labelled like OpenML's."""
     numbers = np.concatenate([train.numbers, test.numbers])
     labels = np.concatenate([train.labels, test.labels]) - 1
     return _parts(_unit_pixels(numbers), labels.astype(np.uint8), len(train.labels))
@@ -111,7 +111,7 @@ def two_tables(
 
 
 def covtype(member: Members) -> Arrays:
-    """UCI's 55 columns; the two groups of indicators are folded back into category numbers."""
+    """UCI's 55 columns; the two groups of indicators are converted back to category numbers."""
     rows = matrix(member("covtype.data"), np.int16, delimiter=",")
     return {
         "X_num": rows[:, :10],
@@ -134,7 +134,7 @@ def sensorless_uci(member: Members) -> Arrays:
 
 
 def csv_table(name: str) -> Callable[[Members], Arrays]:
-    """A CSV member that is cached column by column as it stands."""
+    """Converts a CSV member column by column, unchanged."""
 
     def convert(member: Members) -> Arrays:
         return formats.columns(*formats.csv_rows(text(member(name)).splitlines()))
@@ -143,9 +143,9 @@ def csv_table(name: str) -> Callable[[Members], Arrays]:
 
 
 def air_quality(member: Members) -> Arrays:
-    """UCI's CSV in Italian spelling, with two empty columns and a tail of empty rows.
+    """UCI's CSV in Italian number format, with two empty columns and empty rows at the end.
 
-    The archive's .xlsx has more digits; the CSV is the one that everybody uses.
+    The archive's .xlsx has more digits; the CSV is the version in common use.
     """
     header, rows = formats.csv_rows(text(member("AirQualityUCI.csv")).splitlines(), delimiter=";")
     return formats.columns(header[:15], [_translated(row[:15]) for row in rows if row[0]])

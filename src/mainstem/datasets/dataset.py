@@ -1,4 +1,4 @@
-"""One entry of the catalogue, as a value."""
+"""Dataset: one entry of the catalogue, as a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mainstem.datasets.table import Table
 
 
 class Dataset(NamedTuple):
-    """Where a dataset comes from, how it is known to be right, and how it becomes a table or a log."""
+    """The sources of a dataset, how its arrays are verified, and how they become a table or a log."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""What a loaded log is: decisions that somebody else took, with their odds and what came of them."""
+"""Decision log: decisions that another policy took, with their probabilities and rewards."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def logged(
 ) -> Log:
     """The columns as a `Log`; `BadData` names the first row that cannot be learnt from.
 
-    A propensity is judged as float32: one that underflows to zero cannot be divided by either.
+    A propensity is checked as float32: one that underflows to zero cannot be divided by either.
 
     >>> import numpy as np
     >>> one, two = np.ones(1), np.ones((1, 2))

@@ -1,4 +1,4 @@
-"""From the cached arrays of each dataset to its table."""
+"""Decoders: from the cached arrays of each dataset to its table."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ OCCUPANCY = (
 
 
 def images(arrays: Arrays) -> Table:
-    """Grey pixels 0..255 to [0, 1], with the source's test part at the end."""
+    """Grey pixels 0..255 scaled to [0, 1], with the source's test part at the end."""
     pixels = np.concatenate([arrays["X_train"], arrays["X_test"]])
     labels, classes = labelled(np.concatenate([arrays["y_train"], arrays["y_test"]]))
     scaled = np.divide(pixels, 255, dtype=np.float32)
@@ -32,7 +32,7 @@ def images(arrays: Arrays) -> Table:
 
 
 def two_parts(arrays: Arrays) -> Table:
-    """Training rows and then test rows."""
+    """Training rows followed by test rows."""
     features = np.concatenate([arrays["X_train"], arrays["X_test"]])
     labels, classes = labelled(np.concatenate([arrays["y_train"], arrays["y_test"]]))
     return Table(unit(features), labels, classes, held_out=len(arrays["y_test"]))
@@ -60,7 +60,7 @@ def covtype(arrays: Arrays) -> Table:
 
 
 def classification(target: str, features: Sequence[str]) -> Callable[[Arrays], Table]:
-    """Named columns of a CSV, and one of them to be classified."""
+    """Named columns of a CSV as features, and one column as the class."""
 
     def decode(arrays: Arrays) -> Table:
         labels, classes = labelled(arrays[target])
@@ -72,10 +72,10 @@ def classification(target: str, features: Sequence[str]) -> Callable[[Arrays], T
 def regression(
     target: str, features: Sequence[str], *, missing: float | None = None
 ) -> Callable[[Arrays], Table]:
-    """Named columns of a CSV, and one of them to be predicted, scaled to [0, 1] like the rest.
+    """Named columns of a CSV as features, and one column as the target, all scaled to [0, 1].
 
-    A row goes only if `missing` stands in a column that is used: in Air Quality an unused analyser
-    is missing in nine rows of ten.
+    A row is dropped only if a column that is used contains `missing`: in Air Quality, an unused analyser is
+    missing in nine rows of ten.
     """
 
     def decode(arrays: Arrays) -> Table:

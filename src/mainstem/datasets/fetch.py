@@ -1,4 +1,4 @@
-"""From the first source that gives the right arrays into the cache."""
+"""Fetching: reads the first source that gives the right arrays, and writes them to the cache."""
 
 from mainstem.datasets import cache
 from mainstem.datasets.dataset import Dataset
@@ -8,7 +8,7 @@ from mainstem.errors import BadData, DataUnavailable
 
 
 def fetch(dataset: Dataset) -> Arrays:
-    """Tries the sources in order, verifies, caches. Refused, it leaves the cache as it was."""
+    """Tries the sources in order, verifies the arrays, and caches them. If all fail, the cache is unchanged."""
     failures = []
     with cache.staging(dataset) as staged:
         for source in dataset.sources:
@@ -31,7 +31,7 @@ def _wanted(dataset: Dataset) -> str:
 
 
 def _proven(dataset: Dataset, source: Source) -> Arrays:
-    """A source that has changed its format may break a converter anywhere: that is bad data too."""
+    """The verified arrays of a source; if its format has changed, any error of a converter counts as bad data."""
     try:
         arrays = source.read()
     except BadData:

@@ -1,4 +1,4 @@
-"""Named arrays in a file: npz, gzipped CSV or Parquet, told apart by the name's ending."""
+"""File formats of named arrays: npz, gzipped CSV or Parquet, selected by the file name's ending."""
 
 import csv
 import gzip
@@ -19,7 +19,7 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.err
 
 
 def read(path: Path) -> Arrays:
-    """The arrays in `path`; `BadData` where the file is damaged."""
+    """The arrays in `path`; raises `BadData` if the file is damaged."""
     reader, _ = _format(path)
     try:
         return reader(path)
@@ -28,19 +28,19 @@ def read(path: Path) -> Arrays:
 
 
 def write(path: Path, arrays: Arrays) -> None:
-    """The file that `read` reads back to the same fingerprint."""
+    """Writes a file that `read` reads back to the same fingerprint."""
     _, writer = _format(path)
     writer(path, arrays)
 
 
 def csv_rows(lines: Iterable[str], delimiter: str = ",") -> tuple[list[str], list[list[str]]]:
-    """The header of a CSV table, and its rows that are not empty."""
+    """The header of a CSV table, and its non-empty rows."""
     header, *rows = csv.reader(lines, delimiter=delimiter)
     return header, [row for row in rows if row]
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Array]:
-    """A text table by column: numbers (float64) where every cell is one, otherwise text.
+    """A text table by column: numbers (float64) if every cell is a number, otherwise text.
 
     >>> columns(["at", "load"], [["18:00", "1.5"], ["19:00", "2"]])["load"]
     array([1.5, 2. ])
@@ -83,7 +83,7 @@ def _write_csv(path: Path, arrays: Arrays) -> None:
 
 
 def _cells(column: Array) -> list[str]:
-    """The shortest text that parses back to the same float64; whole columns without a point."""
+    """The shortest text that parses back to the same float64; integral columns without a decimal point."""
     if column.dtype.kind == "f" and np.all(column == np.rint(column)):
         return [str(int(value)) for value in column]
     return [str(value) for value in column.tolist()]
@@ -117,7 +117,7 @@ def _stamped(column: Array) -> Array:
 
 
 def _lab(module: str) -> Any:
-    """An optional dependency, imported only where a file needs it."""
+    """Imports an optional dependency, only where a file needs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -129,7 +129,7 @@ _FORMATS: dict[str, _Format] = {
     ".npz": (_read_npz, _write_npz),
     ".csv.gz": (_read_csv, _write_csv),
     ".parquet": (_read_parquet, _write_parquet),
-    ".paruqet": (_read_parquet, _write_parquet),  # so spelt in Kaggle's PJM archive
+    ".paruqet": (_read_parquet, _write_parquet),  # this is the spelling in Kaggle's PJM archive
 }
 
 

@@ -1,4 +1,4 @@
-"""LIBSVM's collection: one sparse row a line, `label index:value index:value ...`."""
+"""LIBSVM's collection: one sparse row per line, `label index:value index:value ...`."""
 
 import bz2
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from mainstem.datasets.named_arrays import Arrays
 from mainstem.datasets.source import Source, download, text
 from mainstem.errors import BadData
 
-SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
+BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 
 class Sparse(NamedTuple):
-    """Rows written out in full, zeros included."""
+    """Rows in dense form, zeros included."""
 
     labels: NDArray[np.int64]
     numbers: NDArray[np.float64]
@@ -26,12 +26,12 @@ def libsvm(
     features: int,
     convert: Callable[..., Arrays],
     *,
-    site: str = SITE,
+    base_url: str = BASE_URL,
 ) -> Source:
-    """The files of that name, each parsed and all handed to `convert` in order."""
+    """The source that parses each of the files and passes them to `convert` in order."""
 
     def read() -> Arrays:
-        bodies = [_unpacked(name, download(f"{site}/{name}")) for name in files]
+        bodies = [_unpacked(name, download(f"{base_url}/{name}")) for name in files]
         return convert(*(parse(text(body), features) for body in bodies))
 
     return Source(f"LIBSVM {', '.join(files)}", read)
@@ -61,7 +61,7 @@ def _fill(row: NDArray[np.float64], cells: Sequence[str]) -> None:
         return
     pairs = [cell.split(":") for cell in cells]
     columns = [int(index) - 1 for index, _ in pairs]
-    if min(columns) < 0:  # which numpy would take for the last column
+    if min(columns) < 0:  # numpy would read it as the last column
         raise ValueError("indices count from 1")
     row[columns] = [float(value) for _, value in pairs]
 

@@ -1,4 +1,4 @@
-"""What every cached dataset is: named arrays, and one fingerprint of their content."""
+"""Named arrays, the form of every cached dataset, and a fingerprint of their content."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ Arrays: TypeAlias = Mapping[str, Array]
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The SHA-256 of what the arrays say, whatever file they came from.
+    """The SHA-256 of the arrays' content, independent of the file that they come from.
 
-    Hashing the file would judge the compressor: two gzips of one table differ in a time stamp. So
-    names (sorted), types, shapes and values are hashed, with one spelling for each value: little
-    endian, C order, one NaN, no negative zero, text as UTF-8, times in seconds.
+    A hash of the file would depend on the compressor: two gzips of one table differ in a time stamp. So names
+    (sorted), types, shapes and values are hashed, with one representation for each value: little endian, C
+    order, one NaN, no negative zero, text as UTF-8, times in seconds.
 
     >>> import numpy as np
     >>> fingerprint({"x": np.array([0.0])}) == fingerprint({"x": np.array([-0.0])})

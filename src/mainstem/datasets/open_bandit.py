@@ -1,8 +1,8 @@
-"""Open Bandit: what ZOZOTOWN's shop window showed at random in a week, and who clicked.
+"""Open Bandit: items that ZOZOTOWN's shop showed at random in a week, and the users' clicks.
 
-Saito et al. 2021, "Open Bandit Dataset and Pipeline". Taken is the small sample that the package obp
-carries, random policy, campaign "all": 10,000 impressions, 80 items, 38 clicks. Every item was
-shown with the same probability, so any policy can be judged on it without a model.
+Saito et al. 2021, "Open Bandit Dataset and Pipeline". This is the small sample in the package obp, random
+policy, campaign "all": 10,000 impressions, 80 items, 38 clicks. Every item was shown with the same probability,
+so any policy can be evaluated on it without a model.
 """
 
 import numpy as np
@@ -16,28 +16,27 @@ from mainstem.datasets.uci import Members
 from mainstem.errors import BadData
 
 FOLDER = "obp/dataset/obd/random/all"
-ITEMS = "item_context"  # before the names of the items' columns: both tables have an item_id
+ITEMS = "item_context"  # prefix of the names of the items' columns: both tables have an item_id
 COUNTS = ("item_id", "position", "click")
 SEGMENT = "user_feature_2"
 RARE = 0.02
 
 
 def convert(member: Members) -> Arrays:
-    """The two CSV tables of the wheel, without the row numbers that pandas wrote before them."""
+    """The two CSV tables of the wheel, without the row numbers that pandas wrote in the first column."""
     log, items = (_table(member(f"{FOLDER}/{name}.csv")) for name in ("all", "item_context"))
     counts = {name: log[name].astype(np.int64) for name in COUNTS}
     return {**log, **counts, **{f"{ITEMS}/{name}": column for name, column in items.items()}}
 
 
 def decode(arrays: Arrays) -> Log:
-    """Impressions in time order, the segment of users as the client.
+    """Impressions in time order, with the segment of users as the client.
 
-    Four hashed features describe a user. The segment is `user_feature_2` alone: it spreads users
-    best. Under the features 0 and 1 more than four rows in five have one value, and 3 puts seven in
-    ten into two; together they make 240 groups, most of them tiny. Values with less than 2% of the
-    rows are pooled as "other". That leaves seven segments: 2437, 2319, 1588, 1547, 1423 and 543
-    rows, and 143 others. Pooling nothing but the one value below 100 rows would leave a client with
-    nine.
+    Four hashed features describe a user. The segment is `user_feature_2` alone: it separates users best. In
+    features 0 and 1, more than four rows in five have the same value, and feature 3 puts seven in ten into two;
+    together they give 240 groups, most of them tiny. Values with less than 2% of the rows are pooled as
+    "other". This gives seven segments: 2437, 2319, 1588, 1547, 1423 and 543 rows, and 143 others. Pooling only
+    the one value below 100 rows would give a client with nine rows.
     """
     order = np.argsort(arrays["timestamp"], kind="stable")  # ISO 8601, all in UTC
     rows = {name: column[order] for name, column in arrays.items() if not name.startswith(ITEMS)}
@@ -54,7 +53,7 @@ def decode(arrays: Arrays) -> Log:
 
 
 def pooled(values: Array, *, rare: float = RARE) -> NDArray[np.str_]:
-    """Values with less than a share of `rare` of the rows become "other".
+    """Replaces values that have less than a share `rare` of the rows by "other".
 
     >>> import numpy as np
     >>> pooled(np.array(["a", "b", "a", "c"]), rare=0.5).tolist()
@@ -65,7 +64,7 @@ def pooled(values: Array, *, rare: float = RARE) -> NDArray[np.str_]:
 
 
 def _items(arrays: Arrays) -> Array:
-    """[A, F]: feature 0 standardised, features 1 to 3 one-hot; constant columns say nothing."""
+    """[A, F]: feature 0 standardised, features 1 to 3 one-hot; constant columns are dropped."""
     numbers = arrays[f"{ITEMS}/item_id"]
     order = np.argsort(numbers)
     if not np.array_equal(numbers[order], np.arange(len(numbers))):

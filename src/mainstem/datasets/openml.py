@@ -1,4 +1,4 @@
-"""OpenML: a data id leads to a JSON description, which leads to an ARFF file."""
+"""OpenML: a data id gives a JSON description, which gives the address of an ARFF file."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ API = "https://www.openml.org/api/v1/json/data"
 
 
 def openml(data_id: int, convert: Callable[[Arff], Arrays], *, api: str = API) -> Source:
-    """The dataset of that id, its ARFF table converted to the cached arrays."""
+    """The source for the dataset of that id: its ARFF table, converted to the cached arrays."""
 
     def read() -> Arrays:
         described = download(f"{api}/{data_id}")

@@ -1,4 +1,4 @@
-"""PJM hourly load: one client a grid zone, the next hour's load to be predicted."""
+"""PJM hourly load: one client per grid zone, with the next hour's load as the target."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ CALENDAR = ("hour_sin", "hour_cos", "weekday_sin", "weekday_cos")
 
 
 def kaggle() -> Source:
-    """Kaggle asks for an account, so the user downloads and we convert."""
+    """The source at Kaggle, which requires an account: the user downloads the file, `read` converts it."""
 
     def read() -> Arrays:
         path = cache.root() / FILE
@@ -35,8 +35,8 @@ def kaggle() -> Source:
 def convert(path: Path) -> Arrays:
     """Kaggle's unordered table on a grid of every hour: float32, NaN where nothing was reported.
 
-    Clocks are local, so an hour of each autumn comes twice (the first is kept) and an hour of each
-    spring never comes.
+    Times are local, so one hour of each autumn occurs twice (the first is used) and one hour of each spring
+    never occurs.
     """
     stored = formats.read(path)
     times = [name for name, column in stored.items() if column.dtype.kind == "M"]
@@ -52,10 +52,10 @@ def convert(path: Path) -> Arrays:
 
 
 def decode(arrays: Arrays) -> Table:
-    """Hour by hour, zone by zone: recent loads and the calendar against the load to come.
+    """A row per hour and zone: recent loads and the calendar as features, the next load as the target.
 
-    Loads are in units of the zone's mean over the common window, so that a large and a small zone
-    speak one language. Rows that miss their target or one of their lags are left out.
+    Loads are in units of the zone's mean over the common window, so that large and small zones have the same
+    scale. Rows without their target or one of their lags are left out.
     """
     hours = arrays["Datetime"].astype("M8[h]")
     window = (hours >= FIRST) & (hours <= LAST)

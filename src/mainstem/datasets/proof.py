@@ -1,4 +1,4 @@
-"""How arrays are known to be the right ones."""
+"""Proofs: functions that verify the arrays of a dataset."""
 
 import hashlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Proof: TypeAlias = Callable[[Arrays], str]
 
 
 def sha256(expected: str) -> Proof:
-    """The arrays have that fingerprint."""
+    """A proof that the arrays have that fingerprint."""
 
     def fault(arrays: Arrays) -> str:
         found = fingerprint(arrays)
@@ -40,10 +40,10 @@ _SENSORLESS_ROWS = frozenset(
 
 
 def sensorless(arrays: Arrays) -> str:
-    """The full Sensorless set, of which we never held a copy to take a fingerprint from.
+    """Verifies the full Sensorless set, of which no copy was available to take a fingerprint from.
 
-    Known instead: its size, 5,319 rows for each of 11 classes, and one row of each class, from the
-    2,200 rows that we do hold.
+    Known instead are its size, 5,319 rows for each of 11 classes, and one row of each class, from the 2,200
+    rows that are available.
     """
     if set(arrays) != {"X", "y"} or arrays["X"].shape != (58_509, 48):
         return "not 58509 rows of 48 features"
@@ -56,6 +56,6 @@ def sensorless(arrays: Arrays) -> str:
 
 
 def row_digests(arrays: Arrays) -> set[str]:
-    """A short digest of every row with its label, in whatever order they come."""
+    """A short digest of every row with its label, independent of their order."""
     rows = zip(arrays["X"].astype("<f4"), arrays["y"].tolist(), strict=True)
     return {hashlib.sha256(x.tobytes() + bytes([y])).hexdigest()[:16] for x, y in rows}

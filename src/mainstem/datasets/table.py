@@ -1,4 +1,4 @@
-"""What a loaded dataset is, and the two scalings that every one of them goes through."""
+"""Table: a loaded dataset, and the scaling of features and labels that every dataset uses."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from mainstem.datasets.named_arrays import Array
 
 
 class Table(NamedTuple):
-    """Rows ready to be dealt to clients, in the order of the source."""
+    """Rows ready to be divided among clients, in the order of the source."""
 
     features: NDArray[np.float32]
     """[N, F], or [N, 28, 28] for images."""
@@ -26,10 +26,10 @@ class Table(NamedTuple):
 
 
 def unit(numbers: Array) -> NDArray[np.float32]:
-    """Every column to [0, 1] by its own range; left alone if all of it lies there already.
+    """Scales every column to [0, 1] by its own range; unchanged if all values are already in [0, 1].
 
-    The range is that of the whole set, test rows included: it fixes units, as a sensor's data sheet
-    would, and lets no label through. A constant column becomes zero.
+    The range is that of the complete set, test rows included: it fixes units, as a sensor's data sheet would,
+    and reveals no label. A constant column becomes zero.
 
     >>> import numpy as np
     >>> unit(np.array([[2.0, 5.0], [4.0, 5.0]])).tolist()

@@ -1,4 +1,4 @@
-"""The UCI repository: one zip archive a dataset, with text tables inside."""
+"""UCI repository: one zip archive per dataset, with text tables inside."""
 
 import gzip
 import io
@@ -15,25 +15,25 @@ from mainstem.datasets.named_arrays import Array, Arrays
 from mainstem.datasets.source import Source, download
 from mainstem.errors import BadData
 
-SITE = "https://archive.ics.uci.edu/static/public"
+BASE_URL = "https://archive.ics.uci.edu/static/public"
 
 Members: TypeAlias = Callable[[str], bytes]
 """Hands out an archive's member by name, decompressed."""
 
 
 def uci(
-    number: int, title: str, convert: Callable[[Members], Arrays], *, site: str = SITE
+    number: int, title: str, convert: Callable[[Members], Arrays], *, base_url: str = BASE_URL
 ) -> Source:
-    """The archive of that number, its members converted to the cached arrays."""
+    """The source for the archive of that number: its members, converted to the cached arrays."""
 
     def read() -> Arrays:
-        return convert(members(download(f"{site}/{number}/{title}.zip")))
+        return convert(members(download(f"{base_url}/{number}/{title}.zip")))
 
     return Source(f"UCI {number}", read)
 
 
 def members(body: bytes) -> Members:
-    """Opens an archive; a member is asked for by its name without folder, .gz or .Z."""
+    """Opens an archive; members are read by their name without folder, .gz or .Z."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(body))
     except zipfile.BadZipFile as error:
@@ -64,7 +64,7 @@ def _opened(archive: zipfile.ZipFile, stored: str, unpack: Callable[[bytes], byt
 
 
 def matrix(body: bytes, dtype: DTypeLike, *, delimiter: str | None = None) -> Array:
-    """A member that is nothing but rows of numbers."""
+    """A member that contains only rows of numbers, as an array."""
     if not body.strip():
         raise BadData("a table in UCI's archive is empty")
     try:

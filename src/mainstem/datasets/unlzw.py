@@ -1,4 +1,4 @@
-"""Unix `compress` (.Z), in which UCI still keeps one half of Shuttle; zlib does not know it."""
+"""Unix `compress` (.Z) decoder: UCI stores one half of Shuttle in this format, and zlib cannot read it."""
 
 from mainstem.errors import BadData
 
@@ -7,10 +7,10 @@ _CLEAR = 256
 
 
 def decompress(body: bytes) -> bytes:
-    """Undoes LZW with codes that grow from 9 bits, as written by compress(1).
+    """Decompresses LZW with codes that grow from 9 bits, as written by compress(1).
 
-    Codes come in groups of eight. When the width grows or the table is cleared, what is left of
-    the group is padding.
+    Codes come in groups of eight. When the width grows or the table is cleared, the rest of the group is
+    padding.
     """
     if len(body) < 3 or body[:2] != _MAGIC:
         raise BadData("not a .Z file: it does not begin with 1f 9d")
@@ -51,7 +51,7 @@ def _end_of_group(group: int, at: int, width: int) -> int:
 
 
 def _entry(table: list[bytes], code: int, previous: bytes) -> bytes:
-    """The text of a code; the one code not yet in the table is the entry about to be made."""
+    """The text of a code; the one code not yet in the table is the entry that is about to be added."""
     if code < len(table) and table[code]:
         return table[code]
     if code == len(table) and previous:

@@ -1,1 +1,1 @@
-"""Where an algorithm runs. Every engine calls exactly the same functions."""
+"""Engines that run an algorithm. Every engine calls exactly the same functions of it."""

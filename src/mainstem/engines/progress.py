@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and nothing in a pipe."""
+"""Progress bar on a terminal; nothing is printed into a pipe."""
 
 import contextlib
 import sys
@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with the step reached; `wanted` None: only if stderr is a terminal."""
+    """Yields a function to call with the step reached; `wanted` None: show the bar only if stderr is a
+    terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda step: None
         return

@@ -1,4 +1,4 @@
-"""What a run was worth and what a stream is like: regret with its proof, and the theorems' constants."""
+"""Measures of runs and streams: regret with a certificate, and the constants of the theorems."""
 
 from mainstem.measure.constants import (
     curvature,
@@ -12,7 +12,7 @@ from mainstem.measure.constants import (
     variance,
 )
 from mainstem.measure.estimate import Estimate
-from mainstem.measure.geometry import divergence, gap
+from mainstem.measure.geometry import divergence, longest_period
 from mainstem.measure.heterogeneity import heterogeneity
 from mainstem.measure.of_run import average_model, bandit_regret, held_out, msd, policy_value
 from mainstem.measure.prefix import Prefix
@@ -27,10 +27,10 @@ __all__ = [
     "curvature",
     "distance",
     "divergence",
-    "gap",
     "held_out",
     "heterogeneity",
     "lipschitz",
+    "longest_period",
     "mean_curvature",
     "mean_smoothness",
     "msd",

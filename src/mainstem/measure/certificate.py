@@ -1,6 +1,6 @@
-r"""How close to its minimum a smooth convex function is at a point, proven from one gradient.
+r"""Certificates: a bound on $f(w) - \min f$ for a smooth convex function, proven from one gradient.
 
-The proof needs one point $w$ with gradient $g$. Where $f - \frac{\mu}{2}|\cdot|^2$ is convex, every
+The proof needs one point $w$ with gradient $g$. If $f - \frac{\mu}{2}|\cdot|^2$ is convex, every
 direction $v$ gives, with $h = g + \mu v$ and the domain $U$,
 
 $$ f(w) - \min_{u \in U} f(u) \;\le\; \langle h, w\rangle + \max_{u \in U} \langle -h, u\rangle
@@ -8,7 +8,7 @@ $$ f(w) - \min_{u \in U} f(u) \;\le\; \langle h, w\rangle + \max_{u \in U} \lang
 
 because $\frac12|u-w|^2 \ge \langle v, u-w\rangle - \frac12|v|^2$. $v = 0$ is the Frank-Wolfe gap
 (Jaggi 2013, eq. (2)), $v = -g/\mu$ is $|g|^2 / 2\mu$, and the $v$ that leads to the projection of
-$w - g/\mu$ is the tightest. Every point a search looks at proves such a bound; the best is kept.
+$w - g/\mu$ is the tightest. Every point that a search evaluates proves such a bound; the best is used.
 """
 
 import math
@@ -28,30 +28,30 @@ Rounding = Callable[[Array, float], tuple[float, Array]]
 EPS = float(np.finfo(np.float64).eps)
 
 
-@jax.jit  # a solver asks thousands of times
+@jax.jit  # a solver calls it thousands of times
 def _nearest(domain: Domain, params: Any) -> Any:
     return domain.project(params)
 
 
 class Region(NamedTuple):
-    """A domain as the solver sees it: in NumPy's float64, and with a title for its statement."""
+    """A domain as the solver uses it: in NumPy's float64, and with a title for the statement."""
 
     domain: Domain
     title: str
 
     @property
     def bounded(self) -> bool:
-        """Whether a support is known."""
+        """Whether the domain is bounded, which `support` requires."""
         return self.domain.bounded
 
     @property
     def reach(self) -> float | None:
-        """The radius of an l2 ball, infinity for everything, else None."""
+        """The radius of an l2 ball, infinity for `everything()`, otherwise None."""
         return None if self.domain.reach is None else float(self.domain.reach)
 
     @property
     def bounds(self) -> tuple[Any, Any] | None:
-        """The ends of a box."""
+        """The lower and upper bounds of a box, otherwise None."""
         return self.domain.bounds
 
     def project(self, params: Array) -> Array:
@@ -83,9 +83,9 @@ def norm(vector: Array) -> float:
 def certificate(
     params: Array, gradient: Array, region: Region, curvature: float, error: Array
 ) -> tuple[float, float]:
-    """A bound on f(params) - min f, and how much rounding may have taken from that bound.
+    """A bound on f(params) - min f, and the largest amount by which rounding may have reduced it.
 
-    `error` bounds each gradient entry's own error. `params` may lie outside the domain.
+    `error` bounds the error of each gradient entry. `params` may be outside the domain.
     """
     ulps = (16 + params.size) * EPS
     if not region.bounded:
@@ -96,13 +96,13 @@ def certificate(
         wrong = norm(error) * (norm(move) + norm(error) / curvature)
         size = (norm(gradient) + curvature * norm(move)) * (norm(params) + norm(move))
         return max(gap, 0.0), wrong + 4 * EPS * size + ulps * norm(gradient) * norm(move)
-    moves = [np.zeros_like(params)]
+    shifts = [np.zeros_like(params)]
     if curvature > 0:
         full = -gradient / curvature
-        moves += [full, region.project(params + full) - params]
+        shifts += [full, region.project(params + full) - params]
     spread = region.support(error) + region.support(-error) + 2 * float(error @ abs(params))
     best = (math.inf, 0.0)
-    for move in moves:
+    for move in shifts:
         slope = gradient + curvature * move
         most, bend = region.support(-slope), curvature / 2 * float(move @ move)
         gap = float(slope @ params) + most + bend
@@ -112,7 +112,7 @@ def certificate(
 
 
 class Search:
-    """The best point seen, the highest lower bound proven, and the budget left."""
+    """The state of a search: the best point, the highest proven lower bound, the evaluations so far."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Search:
         self.value, self.lower, self.doubt = math.inf, -math.inf, 0.0
 
     def at(self, params: Array, inside: bool = True) -> tuple[float, Array]:
-        """Value and gradient at `params`, noted for the proof, and as the answer if `inside`."""
+        """Value and gradient at `params`; updates the lower bound and, if `inside`, the best point."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             value, gradient = self.function(params)
         value, gradient = float(value), np.asarray(gradient, dtype=np.float64)
@@ -151,17 +151,17 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """A bound on the best value seen minus the minimum."""
+        """A bound on the best value so far minus the minimum."""
         return max(self.value - self.lower, 0.0) + self.doubt
 
     @property
     def done(self) -> bool:
-        """Close enough, at the limit of rounding, or out of budget."""
+        """Whether the gap is small enough, or at the limit of rounding, or the evaluations are used up."""
         enough = max(self.tolerance * max(1.0, abs(self.value)), 4 * self.doubt)
         return self.gap <= enough or self.evaluations >= self.most
 
     def solution(self) -> Solution:
-        """The answer, and in words what it is best among."""
+        """The best point, with a statement of the set over which it is the best."""
         name = self.region.title
         where = "over everything" if name == "everything" else f"in the {name}"
         statement = f"best {where} (certified within {self.gap:.1e})"

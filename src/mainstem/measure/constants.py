@@ -1,7 +1,7 @@
-"""The constants that theorems ask for, measured on a prefix of a stream.
+"""Constants of the theorems, measured on a prefix of a stream.
 
-Exact where a closed form exists (quadratic losses, linear models); otherwise means are estimated
-with an interval, and a supremum is given as "at least" what was seen, or "at most" what is proven.
+They are exact where a closed form exists (quadratic losses, linear models). Otherwise means are estimated
+with an interval, and a supremum is "at least" the largest value found, or "at most" a proven bound.
 """
 
 import functools
@@ -19,16 +19,16 @@ from mainstem.measure.estimate import Estimate, about, at_least, at_most, exact,
 from mainstem.measure.geometry import steepest
 from mainstem.measure.prefix import BATCH, Prefix
 
-ROUNDS = 100  # of the power method, at most
-LOOKS = 2048  # samples whose second derivatives are looked at, at most
-GROUPS = 20  # stretches of steps whose estimates are taken as independent
+ROUNDS = 100  # iterations of the power method, at most
+SAMPLED = 2048  # samples whose second derivatives are computed, at most
+GROUPS = 20  # segments of steps whose estimates are treated as independent
 
 
-# --- steepness ------------------------------------------------------------------------------------
+# --- gradient norms -------------------------------------------------------------------------------
 
 
 def lipschitz(prefix: Prefix, norm: str = "l2") -> Estimate:
-    """L: the largest gradient that a loss has on the domain, in the norm "l2" or "max".
+    """L: the largest gradient norm of a loss on the domain, in the norm "l2" or "max".
 
     "max" is the dual norm of the entropy map.
     """
@@ -91,7 +91,7 @@ def _square(problem: Problem) -> Callable[[Any], Any]:
 
 
 def _places(prefix: Prefix) -> list[np.ndarray]:
-    """Models at which to look: the first, and where it can be found the best."""
+    """The models at which to measure: the first, and for convex problems the best."""
     return [prefix.start, prefix.best.params] if prefix.problem.convex else [prefix.start]
 
 
@@ -99,7 +99,7 @@ def _places(prefix: Prefix) -> list[np.ndarray]:
 
 
 def smoothness(prefix: Prefix) -> Estimate:
-    """beta: the largest second derivative that the loss of a single sample has anywhere."""
+    """beta: the largest second derivative of the loss of a single sample, over all models."""
     problem = prefix.problem
     if problem.linear is not None:
         return exact(problem.linear.bend * row_squares(prefix).max() + problem.curvature)
@@ -109,7 +109,7 @@ def smoothness(prefix: Prefix) -> Estimate:
 
 
 def curvature(prefix: Prefix) -> Estimate:
-    """c: the smallest second derivative of any single loss, as the problem declares it."""
+    """c: the smallest second derivative of any single loss; as declared, unless losses are quadratic."""
     problem = prefix.problem
     if not problem.convex:
         raise BadData("curvature: the problem is not convex")
@@ -122,13 +122,13 @@ def curvature(prefix: Prefix) -> Estimate:
 
 
 def mean_smoothness(prefix: Prefix) -> Estimate:
-    """The largest second derivative of the *mean* loss of these steps: what a crowd of clients feels."""
+    """The largest second derivative of the *mean* loss of these steps: that of a mean over many clients."""
     problem = prefix.problem
     if problem.form is not None:
         shares = prefix.rows[1]
         return exact(_tops(_mean(shares, prefix.each(problem.form).matrix)))
     found = max(_top(prefix, at) for at in _places(prefix))
-    return at_least(found) if len(prefix.rows[1]) <= LOOKS else about(found)
+    return at_least(found) if len(prefix.rows[1]) <= SAMPLED else about(found)
 
 
 def mean_curvature(prefix: Prefix) -> Estimate:
@@ -141,10 +141,10 @@ def mean_curvature(prefix: Prefix) -> Estimate:
 
 
 def sample_smoothness(prefix: Prefix) -> Estimate:
-    r"""How bent single losses are where the mean is bent: :math:`\lambda_{max}(E H^2) / \lambda_{max}(E H)`.
+    r"""Smoothness of single losses where the mean is curved: :math:`\lambda_{max}(E H^2) / \lambda_{max}(E H)`.
 
-    The step at which gradients of single samples stop being stable goes with this, not with the
-    mean: at the first model, from some of the samples.
+    It, and not the smoothness of the mean loss, determines the step above which gradients of single
+    samples are unstable. Measured at the first model, on some of the samples.
     """
     at = prefix.start
     twice, once = _top(prefix, at, twice=True), _top(prefix, at)
@@ -152,7 +152,7 @@ def sample_smoothness(prefix: Prefix) -> Estimate:
 
 
 def _tops(matrices: Any) -> Any:
-    """The largest eigenvalue of each."""
+    """The largest eigenvalue of each matrix."""
     matrices = np.asarray(matrices)
     return matrices if matrices.ndim < 2 else np.linalg.eigvalsh(matrices)[..., -1]
 
@@ -163,9 +163,9 @@ def _mean(shares: np.ndarray, parts: np.ndarray) -> Any:
 
 def _top(prefix: Prefix, at: np.ndarray, twice: bool = False) -> float:
     """The largest eigenvalue of the mean of H (or of H H) over the samples, by the power method."""
-    seen, shares = _some(prefix, LOOKS)
+    seen, shares = _some(prefix, SAMPLED)
     product = _mean_product(prefix.problem, twice)
-    v, found = np.random.default_rng(0).normal(size=prefix.problem.size), 0.0
+    v, found = np.random.default_rng(0).normal(size=prefix.problem.parameters), 0.0
     with jax.enable_x64(True):
         for _ in range(ROUNDS):
             v = v / np.linalg.norm(v)
@@ -178,7 +178,7 @@ def _top(prefix: Prefix, at: np.ndarray, twice: bool = False) -> float:
 
 
 def _some(prefix: Prefix, most: int) -> tuple[Any, np.ndarray]:
-    """At most so many of the distinct samples, and their shares."""
+    """At most `most` of the distinct samples, and their shares."""
     seen, shares = prefix.rows
     some = np.arange(len(shares))
     if len(some) > most:
@@ -189,7 +189,7 @@ def _some(prefix: Prefix, most: int) -> tuple[Any, np.ndarray]:
 
 @functools.lru_cache(maxsize=16)
 def _mean_product(problem: Problem, twice: bool) -> Any:
-    """(model, samples, shares, v) -> the mean of H v, or of H H v; kept compiled."""
+    """(model, samples, shares, v) -> the mean of H v, or of H H v; cached in compiled form."""
     vectors = Flat(problem)
 
     def product(params: Any, one: Any, v: Any) -> Any:
@@ -206,7 +206,7 @@ def _mean_product(problem: Problem, twice: bool) -> Any:
 
 
 def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
-    """The largest second derivative among some single samples, by the power method."""
+    """The largest second derivative of the loss of a single sample, for some of them, by the power method."""
     vectors = Flat(prefix.problem)
     random_start = np.random.default_rng(0).normal(size=len(at))
 
@@ -226,17 +226,17 @@ def _row_tops(prefix: Prefix, at: np.ndarray) -> float:
         return float(jnp.max(tops))
 
 
-# --- where the best model is, and what gradients are there ----------------------------------------
+# --- the best model, and the gradients at it ------------------------------------------------------
 
 
 def distance(prefix: Prefix) -> Estimate:
-    """|w_1 - w*|, w* the best fixed model of these steps (in a ball, where there is none)."""
+    """|w_1 - w*|, with w* the best fixed model of these steps (in a ball, if there is no minimiser)."""
     found = float(np.linalg.norm(prefix.best.params - prefix.start))
     return _as_sure_as_the_best(prefix, found)
 
 
 def _as_sure_as_the_best(prefix: Prefix, found: float) -> Estimate:
-    """Exact where the best model has a closed form; where it was searched for, about that."""
+    """An exact estimate if the best model has a closed form, otherwise an approximate one."""
     return exact(found) if prefix.problem.form is not None else about(found)
 
 
@@ -247,25 +247,25 @@ def variance(prefix: Prefix) -> Estimate:
 
 
 def variances(prefix: Prefix, prefixes: Iterable[Any]) -> np.ndarray:
-    """sigma_diff^2 for some of these steps, each at the best model for them."""
+    """sigma_diff^2 for each prefix, at the best model for that prefix."""
     asked = [int(t) for t in prefixes]
     pairs = zip(prefix.shares(asked), prefix.bests(asked).points, strict=True)
     return np.array([share @ row_gradients(prefix, best) ** 2 for share, best in pairs])
 
 
 class Spread(NamedTuple):
-    """How gradients at one model differ from sample to sample, client to client, step to step."""
+    """The variation of gradients at one model between samples, clients and steps."""
 
     noise: Estimate  # sigma^2 of Sahu et al. 2026, (8): around each client's own mean
     spatial: Estimate  # zeta^2, (4), at this model: of the clients' means around the common one
-    crowd: Estimate  # the mean over steps of |mean over clients|^2
+    crowd: Estimate  # the mean over steps of |mean gradient over clients|^2
 
 
 def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
-    """Measured at the model `at` (the best if left out), each with an interval.
+    """Measures the variation at the model `at` (default: the best), each value with an interval.
 
-    Holds where each client's distribution stays the same in the prefix; a drift counts as noise.
-    The steps are cut into stretches, and each stretch gives an unbiased estimate.
+    Valid if each client's distribution is the same at all steps of the prefix; a drift counts as noise.
+    The steps are divided into segments, and each segment gives an unbiased estimate.
     """
     w = prefix.best.params if at is None else np.asarray(at, np.float64)
     length = max(2, prefix.steps // GROUPS)
@@ -278,7 +278,7 @@ def spread(prefix: Prefix, at: np.ndarray | None = None) -> Spread:
 
 @functools.lru_cache(maxsize=16)
 def _scatter(problem: Problem, length: int) -> tuple[Any, Any]:
-    """What is summed over a stretch for `spread`, and what is made of the sums."""
+    """The terms that `spread` sums over a segment, and the function from the sums to the estimates."""
     vectors = Flat(problem)
 
     def of(seen: Any, here: Any, at: Any) -> Any:
@@ -294,7 +294,7 @@ def _scatter(problem: Problem, length: int) -> tuple[Any, Any]:
         around = (squares - jnp.sum(came[:, None] * own**2)) / free
         common = jnp.sum(own, axis=0) / number
         far = jnp.where(seen, jnp.sum((own - common) ** 2, axis=1), 0)
-        luck = jnp.where(seen, around / often, 0)  # what chance adds to the distance of means
+        luck = jnp.where(seen, around / often, 0)  # what sampling adds to the squared distance
         apart = (jnp.sum(far) - (1 - 1 / number) * jnp.sum(luck)) / number
         return around, apart, crowd / length
 

@@ -1,4 +1,4 @@
-"""A measured number, and how sure it is."""
+"""Measured numbers: exact, a bound, or with an interval."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ INTERVAL = "95 % interval"
 
 
 class Estimate(NamedTuple):
-    """A number between `low` and `high`; `how` says what that means.
+    """A number between `low` and `high`; `how` states what these limits mean.
 
     >>> print(exact(2.0), "|", at_least(3.0), "|", at_most(4.0))
     2 (exact) | at least 3 | at most 4
@@ -33,22 +33,22 @@ class Estimate(NamedTuple):
 
 
 def exact(value: Any) -> Estimate:
-    """From a closed form."""
+    """A value from a closed form."""
     return Estimate(float(value), float(value), float(value), EXACT)
 
 
 def at_least(value: Any) -> Estimate:
-    """The largest that was seen of a supremum."""
+    """A lower bound on a supremum: the largest value found."""
     return Estimate(float(value), float(value), np.inf, LEAST)
 
 
 def at_most(value: Any) -> Estimate:
-    """A supremum that is not larger than this."""
+    """A proven upper bound on a supremum."""
     return Estimate(float(value), 0.0, float(value), MOST)
 
 
 def about(value: Any, within: float = np.inf) -> Estimate:
-    """Found by a search or on some of the samples, `within` this of the truth where that is known."""
+    """A value from a search or from some of the samples; its error is at most `within`, if that is known."""
     value = float(value)
     return Estimate(value, max(0.0, value - within), value + within, ABOUT)
 

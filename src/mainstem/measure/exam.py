@@ -1,4 +1,4 @@
-"""How good the final models are on samples that were held out, each client in its own task."""
+"""Evaluation of the final models on held-out samples, each client in its own task."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from mainstem.base import At, Flat, Problem, Sample, Stream, cast
 def examined(
     problem: Problem, stream: Stream, seeds: list[int], models: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Each metric, weighted over the samples as the exam says: [clients], or [seeds, clients]."""
+    """Each metric, summed over the samples with the weights of the exam: [clients], or [seeds, clients]."""
     assert stream.exam is not None
     dtype = str(models.dtype)
     many = models.ndim == 3
@@ -28,7 +28,7 @@ def examined(
             return jax.tree.map(lambda each: weights @ each, marked)
 
         def scored(model: Any, shown: Any, hidden: Any, weights: Any) -> Any:
-            """The same for a sum of linear parts: one product for all clients and rows."""
+            """The same for a sum of linear parts: one matrix product for all clients and rows."""
             assert problem.linear is not None
             features = problem.linear.features
             extended = jax.vmap(lambda x: features(Sample(x, 0)))(shown)

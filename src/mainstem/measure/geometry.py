@@ -1,4 +1,4 @@
-"""Of domains and syncs: how far, how steep at most, how long apart."""
+"""Constants of domains and syncs: the largest divergence, gradient norm and period."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from mainstem.base import Domain, Mirror, Sync
 from mainstem.measure.estimate import Estimate, at_most, exact
 
 
-def gap(sync: Sync, steps: int) -> int:
-    """tau of Mitra et al. 2021: the most steps that pass from one sync (or the start) to the next.
+def longest_period(sync: Sync, steps: int) -> int:
+    """tau of Mitra et al. 2021: the most steps from one sync (or the start) to the next (or the end).
 
     >>> from mainstem.parts import after_steps, every
-    >>> gap(every(5), 12), gap(after_steps([1, 4, 11]), 12), gap(every(5), 3)
+    >>> longest_period(every(5), 12), longest_period(after_steps([1, 4, 11]), 12), longest_period(every(5), 3)
     (5, 7, 3)
     """
-    check.instance("gap", "sync", sync, Sync, "every(5)")
-    steps = check.integer("gap", "steps", steps, least=1)
+    check.instance("longest_period", "sync", sync, Sync, "every(5)")
+    steps = check.integer("longest_period", "steps", steps, least=1)
     times = np.flatnonzero(sync.after(np.arange(1, steps + 1))) + 1
     return int(np.max(np.diff([0, *times[times < steps], steps])))
 
@@ -47,7 +47,7 @@ def divergence(mirror: Mirror, start: Any) -> Estimate:
 
 
 def steepest(matrices: Any, vectors: Any, domain: Domain, *, rank_one: bool) -> Estimate:
-    """The largest |A w - b| over quadratic losses [n] and points w of the domain (or at a corner).
+    """The largest |A w - b| over quadratic losses [n] and points w of the domain.
 
     `rank_one`: each b is an eigenvector of its A for the largest eigenvalue.
     """

@@ -1,4 +1,4 @@
-"""Where a stream knows its distributions: sigma_t^2, zeta_t^2 and K_t^2 of Sahu et al. 2026, exactly."""
+"""Heterogeneity of a stream that knows its distributions: exact sigma_t^2, zeta_t^2, K_t^2 of Sahu et al. 2026."""
 
 from typing import NamedTuple
 
@@ -13,15 +13,15 @@ from mainstem.measure.steps import minima
 
 
 class Heterogeneity(NamedTuple):
-    """For each step: how noisy, how different the clients, how far from the best fixed model."""
+    """For each step: the noise, the difference between clients, the excess loss of the best fixed model."""
 
     noise: np.ndarray  # sigma_t^2, (8); NaN where it depends on the model
     spatial: np.ndarray  # zeta_t^2, (4)
     temporal: np.ndarray  # K_t^2, (5)
     minimisers: np.ndarray  # x_t*, [steps, D]
     best: np.ndarray  # x*, the best fixed model of the expected losses
-    losses: Form  # the mean over clients at each step
-    lowest: np.ndarray  # of each
+    losses: Form  # the expected loss at each step, mean over clients
+    lowest: np.ndarray  # the minimum of each of them
 
     @property
     def smoothness(self) -> float:
@@ -30,16 +30,16 @@ class Heterogeneity(NamedTuple):
         return float(np.max(matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)))
 
     def against(self, best: np.ndarray) -> np.ndarray:
-        """K_t^2 for another fixed model than the best of all these steps."""
+        """K_t^2 for the fixed model `best` instead of the best one of all these steps."""
         with jax.enable_x64(True):
             here = jax.vmap(lambda *form: Form(*form).value(jnp.asarray(best)))(*self.losses)
-            return np.maximum(np.asarray(here) - self.lowest, 0)  # but for rounding
+            return np.maximum(np.asarray(here) - self.lowest, 0)  # rounding
 
 
 def heterogeneity(prefix: Prefix) -> Heterogeneity:
-    """From the expected losses, which must have the same second derivatives at all clients.
+    """Heterogeneity from the expected losses, whose second derivatives must be the same at all clients.
 
-    (Where they differ, zeta_t^2 is a maximum over the domain and depends on it.)
+    (If these differ, zeta_t^2 is a maximum over the domain and depends on it.)
     """
     stream = prefix.stream
     if stream.expected is None:
@@ -63,8 +63,8 @@ def heterogeneity(prefix: Prefix) -> Heterogeneity:
 
 
 def _noise(forms: Form) -> np.ndarray:
-    """For |x - a|^2 c / 2 the noise of the gradient is c^2 Var(a) = 2 c times the least expected loss."""
-    if forms.matrix.ndim > 2:  # a matrix: features are random too, and the noise grows with |x|
+    """sigma_t^2: for |x - a|^2 c / 2 it is c^2 Var(a) = 2 c times the smallest expected loss."""
+    if forms.matrix.ndim > 2:  # a matrix: features are random too, so the noise grows with |x|
         return np.full(len(forms.matrix), np.nan)
     if not forms.matrix.all():
         return np.full(len(forms.matrix), np.nan)

@@ -1,7 +1,7 @@
-"""The best fixed model in hindsight, for any prefix of a stream, inside a domain.
+"""The best fixed model in hindsight, for any prefix of a stream, in a domain.
 
-Quadratic losses are summed up as forms and minimised in closed form; other convex losses are
-minimised to a certificate; for anything else the best model found is reported as just that.
+Quadratic losses are summed as forms and minimised in closed form. Other convex losses are minimised
+with a certificate. For non-convex losses the best model found is returned without a certificate.
 Values are sums over steps of means over clients, the units of Mitra et al. 2021, eq. (2).
 """
 
@@ -22,9 +22,9 @@ from mainstem.measure.certificate import Solution
 from mainstem.measure.quadratic_solver import minimise_quadratic
 from mainstem.measure.solver import minimise
 
-STEPS = 4096  # replayed at a time
-MOST = 2**31  # bytes of samples that may be held at once
-HESSIAN = 1000  # parameters up to which second derivatives are worth their price
+STEPS = 4096  # steps replayed at a time
+MOST = 2**31  # bytes of samples that may be in memory at once
+HESSIAN = 1000  # largest number of parameters for which second derivatives are used
 FOUND = (
     "best found by L-BFGS from the run's final model, without a certificate: the loss is not convex"
 )
@@ -34,7 +34,7 @@ class Hindsight(NamedTuple):
     """The best models for several prefixes."""
 
     values: np.ndarray  # the smallest sum of losses for each prefix
-    gaps: np.ndarray  # each is at most this far above the true minimum
+    gaps: np.ndarray  # an upper bound on each value minus the true minimum
     points: np.ndarray  # the best model for each prefix
     statement: str
 
@@ -45,7 +45,7 @@ class Hindsight(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Which best: of what losses, where."""
+    """The definition of a best fixed model: its losses, its domain, its numerical settings."""
 
     problem: Problem
     stream: Stream
@@ -54,11 +54,11 @@ class Question(NamedTuple):
     dtype: str
     radius: float
     start: np.ndarray
-    expected: bool = False  # the stream's expected losses instead of those that were drawn
+    expected: bool = False  # the stream's expected losses instead of the drawn ones
 
 
 def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
-    """The best fixed model for the first `prefixes` steps, each on its own."""
+    """The best fixed model for each of the prefixes, given by their numbers of steps."""
     problem = question.problem
     if question.expected or (problem.form is not None and question.stream.rows() is None):
         return _by_forms(question, list(prefixes))
@@ -69,7 +69,7 @@ def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
 
 
 def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
-    """From the sums of the quadratic forms."""
+    """The best models, from the sums of the quadratic forms."""
     totals = list(form_sums(question, prefixes))
     matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
     domain = question.domain
@@ -82,7 +82,7 @@ def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
 
 
 def form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
-    """The summed form of each prefix, in rising order."""
+    """The summed form of each prefix, in increasing order."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     total, done = [0.0, 0.0, 0.0], 0
     while done < prefixes[-1]:
@@ -132,7 +132,7 @@ def _forms(
 def _isotropic(
     question: Question, scale: np.ndarray, vectors: np.ndarray, constants: np.ndarray
 ) -> Hindsight:
-    """Many prefixes at once, where A is a multiple of I: the minimiser is a projection."""
+    """The best models of many prefixes at once, if A is a multiple of I: the minimiser is a projection."""
     domain = question.domain
     if not scale.all():
         if not domain.bounded:
@@ -150,11 +150,11 @@ def _isotropic(
     return Hindsight(values, gaps, points, f"best {where} (closed form)")
 
 
-# --- any loss, by the rows that came --------------------------------------------------------------
+# --- any loss, from the distinct samples ----------------------------------------------------------
 
 
 def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
-    """From the distinct samples and how often each came."""
+    """The best models, from the distinct samples and their frequencies."""
     rows, weights = weighted(question, prefixes)
     with jax.enable_x64(True):
         objective = _Objective(question.problem, rows)
@@ -168,7 +168,7 @@ def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
 
 
 def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
-    """(the samples, for each prefix the share of each of them)."""
+    """(the distinct samples, for each prefix the share of each sample)."""
     stream, last = question.stream, max(prefixes)
     known = stream.rows()
     if known is not None:
@@ -189,7 +189,7 @@ def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.n
 
 
 def _replayed(question: Question, last: int) -> Sample:
-    """All samples of the first `last` steps, step after step."""
+    """All samples of the first `last` steps, ordered by step."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     parts = []
     with jax.enable_x64(question.dtype == "float64"):
@@ -220,7 +220,7 @@ class _Objective:
     """The weighted mean loss over the rows, in float64, with its derivatives."""
 
     def __init__(self, problem: Problem, rows: Sample):
-        self.size = problem.size
+        self.size = problem.parameters
         vectors = Flat(problem)
         rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
 

@@ -1,4 +1,4 @@
-"""What some papers measure of a run, as functions of it."""
+"""Measures of a run that some papers use, as functions of the run."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from mainstem.measure.policy import Worth, worth_of
 
 
 class Recorded(Protocol):
-    """What is read of a run."""
+    """The attributes of a run that these functions read."""
 
     problem: Problem | None
     summary: Any
@@ -21,7 +21,7 @@ class Recorded(Protocol):
 
     @property
     def stream(self) -> Stream | None:
-        """What arrived."""
+        """The stream, if it is available."""
 
     @property
     def client_models(self) -> np.ndarray:
@@ -31,36 +31,35 @@ class Recorded(Protocol):
         """A recorded column."""
 
     def running(self, name: str) -> np.ndarray:
-        """A column's mean so far."""
+        """The running mean of a column."""
 
     def unravelled(self, vector: np.ndarray) -> Any:
-        """A model as the problem writes it."""
+        """A model in the structure of the problem's parameters."""
 
 
 def bandit_regret(run: Recorded) -> np.ndarray:
-    """A bandit's regret so far, over clients and steps: Agarwal et al. 2020, eq. (11)."""
+    """The running mean of a bandit's regret, over clients and steps: Agarwal et al. 2020, eq. (11)."""
     return run.running("regret")
 
 
 def policy_value(run: Recorded, kind: str = "dr") -> Worth:
-    """What the policy would have earned on a replayed log: "ips", "dr", or the log's own "reward"."""
+    """The mean reward of the policy on a replayed log: "ips", "dr", or the log's own "reward"."""
     return worth_of(run.trace, kind, run.summary.clients)
 
 
 def msd(run: Recorded) -> np.ndarray:
     """The mean-square deviation of Rizk et al. 2020 in dB, averaged over the seeds.
 
-    Entry t is that of the model after t steps against the minimiser of the aggregate risk at
-    step t, from t = 0 on; needs `measure=["deviation"]`.
+    Entry t, from t = 0, compares the model after t steps with the minimiser of the aggregate risk
+    at step t; needs `measure=["deviation"]`.
     """
     return np.asarray(10 * np.log10(np.atleast_2d(run.column("deviation")).mean(axis=0)))
 
 
 def held_out(run: Recorded) -> dict[str, np.ndarray]:
-    """The final models on held-out samples: each metric for each client's own task, [clients].
+    """Each metric of the final models on held-out samples, for each client's own task: [clients].
 
-    For streams that hold samples out, such as `streams.tasks`; [seeds, clients] if there are
-    several seeds.
+    For streams with held-out samples, such as `streams.tasks`; [seeds, clients] for several seeds.
     """
     if run.problem is None or run.stream is None or run.stream.exam is None:
         raise MainstemError("held_out: the stream holds no samples out; streams.tasks does")

@@ -1,9 +1,9 @@
-"""The jointly best models in hindsight: one shared by all and one of each client's own.
+"""The jointly best models in hindsight: one shared part for all clients, and one own part per client.
 
 The comparator of Agarwal et al. 2020, eq. (1). Values are sums over steps of means over clients, each
-client's losses times its weight. Quadratic losses are summed up client by client and the own models
-eliminated, so that the work grows linearly with the clients; other losses are minimised to a
-certificate, each model in a ball.
+client's losses times its weight. Quadratic losses are summed client by client and the own parts are
+eliminated, so the cost is linear in the number of clients. Other losses are minimised with a
+certificate, each part in a ball.
 """
 
 import copy
@@ -27,23 +27,23 @@ from mainstem.value import integer, positive, value
 
 
 def best_pair(question: Question, prefixes: list[int], weights: np.ndarray | None) -> Hindsight:
-    """The best shared and own models for the first `prefixes` steps, each on its own.
+    """The best shared and own parts for each of the prefixes, given by their numbers of steps.
 
-    The points are the shared models; `best_models` has the own ones too.
+    The points are the shared parts; `best_models` returns the own parts too.
     """
     found, split = _joint(question, prefixes, weights), _split(question)
     return solved([each._replace(params=each.params[:split]) for each in found])
 
 
 def best_models(question: Question, prefix: int) -> tuple[np.ndarray, np.ndarray]:
-    """The best shared model of the first `prefix` steps, and the own ones [clients, ...]."""
+    """The best shared part for the first `prefix` steps, and the own parts [clients, ...]."""
     split, clients = _split(question), question.stream.clients
     params = _joint(question, [prefix], None)[0].params
     return params[:split], params[split:].reshape(clients, -1)
 
 
 def _joint(question: Question, prefixes: list[int], weights: np.ndarray | None) -> list[Solution]:
-    """Each with all models in one vector: the shared one, then the own ones."""
+    """The solution for each prefix, in one vector: the shared part, then the own parts."""
     if not question.problem.convex:
         raise BadData("regret: personal regret wants convex losses, to be sure of the best")
     clients = question.stream.clients
@@ -55,7 +55,7 @@ def _joint(question: Question, prefixes: list[int], weights: np.ndarray | None) 
 
 
 def _split(question: Question) -> int:
-    """How many parameters are shared."""
+    """The number of shared parameters."""
     shapes = question.problem.shapes
     shared = shapes.shared if question.problem.personal else shapes
     return sum(leaf.size for leaf in jax.tree.leaves(shared))
@@ -97,9 +97,9 @@ def _sums(question: Question, prefixes: list[int]) -> list[Sums]:
 
 
 def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
-    """`made(problem, seen, here)` for steps `first` to `last`, [steps, clients, ...], in pieces."""
+    """`made(vectors, seen, here)` for steps `first` to `last`, [steps, clients, ...], in chunks."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    precise = partial(jax.enable_x64, question.dtype == "float64")  # never across a yield
+    precise = partial(jax.enable_x64, question.dtype == "float64")  # not active across a yield
     with precise():
         problem, ks = cast(question.problem, question.dtype), jnp.arange(stream.clients)
         vectors = Flat(problem)
@@ -109,7 +109,7 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
         return jax.vmap(lambda seen, here: made(vectors, seen, here))(seen, here)
 
     again = jax.jit(jax.vmap(step, in_axes=(None, None, 0, 0)))
-    size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.size**2)))
+    size = max(1, min(STEPS, 2**24 // (stream.clients * question.problem.parameters**2)))
     for begin in range(first, last + 1, size):
         end = min(begin + size - 1, last)
         with precise():
@@ -119,10 +119,10 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
 
 
 def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
-    """The joint minimum: own models as functions of the shared one, then the shared one.
+    """The joint minimum: own parts as functions of the shared part, then the shared part.
 
-    The proof: for a quadratic with gradient g the distance to the minimum is g'A^+g / 2. The gradient
-    that is left, and what rounding may have done to it, are taken through the same elimination.
+    The certificate: a quadratic with gradient g is g'A^+g / 2 above its minimum. The remaining gradient
+    and the bound on its rounding error go through the same elimination.
     """
     used = [k for k in range(len(shares)) if shares[k] > 0 and sums.matrix[k].any()]
     blocks = [_Block(sums, shares[k], k, split) for k in used]
@@ -131,7 +131,7 @@ def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
     whole = sum((block.shared for block in blocks), np.zeros((split, split)))
     inverse = _pseudo_inverse(matrix, _largest(whole))
     shared, owns = zero, [np.zeros_like(block.aside) for block in blocks]
-    for _ in range(3):  # the first solves, the others refine
+    for _ in range(3):  # the first iteration solves, the others refine
         slopes, reduced = _slopes(blocks, shared, owns)
         move = inverse @ reduced
         owns = [
@@ -171,7 +171,7 @@ class _Block:
 
     @property
     def sizes(self) -> "_Block":
-        """The same with every product counted as positive: what rounding errors are a share of."""
+        """The same with every product counted as positive: rounding errors are relative to this."""
         block = copy.copy(self)
         for name in ("shared", "cross", "mine", "turn"):
             setattr(block, name, abs(getattr(self, name)))
@@ -190,7 +190,7 @@ class _Block:
 def _slopes(
     blocks: Sequence[_Block], shared: np.ndarray, owns: Sequence[np.ndarray]
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
-    """Each block's gradient, and that of the sum in the shared model with the own ones eliminated."""
+    """Each block's gradient, and that of the sum in the shared part with the own parts eliminated."""
     slopes = [block.slope(shared, own) for block, own in zip(blocks, owns, strict=True)]
     reduced = np.zeros_like(shared)
     for block, (ahead, aside) in zip(blocks, slopes, strict=True):
@@ -199,7 +199,7 @@ def _slopes(
 
 
 def _above(slope: np.ndarray, doubt: np.ndarray, inverse: np.ndarray) -> float:
-    """At most how far above its minimum a quadratic is, where each entry of its slope is in doubt."""
+    """A bound on a quadratic minus its minimum; `doubt` bounds the error of each entry of its gradient."""
     left = math.sqrt(max(float(slope @ inverse @ slope), 0.0))
     return 0.5 * (left + float(np.linalg.norm(doubt)) * math.sqrt(_largest(inverse))) ** 2
 
@@ -209,7 +209,7 @@ def _largest(matrix: np.ndarray) -> float:
 
 
 def _pseudo_inverse(matrix: np.ndarray, scale: float) -> np.ndarray:
-    """The inverse on the range; what rounding at this scale cannot tell from zero counts as zero."""
+    """The inverse on the range; eigenvalues at the level of rounding at this scale count as zero."""
     if matrix.size == 0:
         return matrix
     values, basis = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -217,7 +217,7 @@ def _pseudo_inverse(matrix: np.ndarray, scale: float) -> np.ndarray:
     return np.asarray((basis[:, curved] / values[curved]) @ basis[:, curved].T)
 
 
-# --- any convex loss, each model in a ball ---------------------------------------------------------
+# --- any convex loss, each part in a ball ----------------------------------------------------------
 
 
 def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
@@ -226,7 +226,7 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
     seen, here = jax.tree.map(lambda *x: np.concatenate(x), *parts)
     if sum(np.asarray(x).nbytes for x in jax.tree.leaves(seen)) > MOST:
         raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
-    clients, split, size = len(shares), _split(question), question.problem.size
+    clients, split, size = len(shares), _split(question), question.problem.parameters
     domain = question.domain
     radius = question.radius if domain.whole or domain.reach is None else float(domain.reach)
     if domain.reach is None:
@@ -259,7 +259,7 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
 
 @value
 class Balls(Domain):
-    """A ball of one radius for the shared model, and one for the own model of each client."""
+    """Balls of the same radius: one for the shared part, and one for the own part of each client."""
 
     radius: float = positive()
     split: int = integer(least=0)

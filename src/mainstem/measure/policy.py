@@ -1,4 +1,4 @@
-"""Off-policy value: what a policy would have earned, from a log of what another one did."""
+"""The mean reward of a policy with a 95 % interval, from the recorded columns reward, ips or dr."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Worth(NamedTuple):
 def worth_of(trace: Mapping[str, np.ndarray], kind: str, clients: int) -> Worth:
     """The mean over all rows of a replayed log.
 
-    Rows are a martingale, not independent, since the policy learns from them; the interval is that
-    of the sums of each step, which the clients' next decisions do not share.
+    Rows are a martingale, not independent, because the policy learns from them. The interval is
+    computed from the sums of each step, which later decisions do not affect.
     """
     check.one_of("policy_value", "kind", kind, KINDS)
     if kind not in trace:

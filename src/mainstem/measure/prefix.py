@@ -1,4 +1,4 @@
-"""The first steps of a stream, held still to be looked at: what the constants are measured on."""
+"""Prefix of a stream: its first steps, on which the constants are measured."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -13,15 +13,15 @@ from mainstem.base import At, Domain, Flat, Problem, Sample, Sampler, Stream, ca
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import Hindsight, Question, best_fixed, weighted
 
-BATCH = 256  # samples whose gradients are held at once
+BATCH = 256  # samples whose gradients are in memory at once
 REST = slice(1, None)
 
 
 class Prefix:
     """The samples of the first `steps` steps of a run with this `seed`, in float64.
 
-    `domain` is where models and the best fixed one are sought (the problem's if left out); `radius`
-    is the ball for problems that have no minimiser.
+    `domain` contains the models and the best fixed model (default: the problem's domain); `radius` is
+    that of the ball for problems without a minimiser.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Prefix:
     ):
         check.instance("prefix", "problem", problem, Problem, "linear(features=5)")
         check.instance("prefix", "stream", stream, Stream, "digits(clients=100)")
-        if problem.news is not None:
+        if problem.informative is not None:
             raise BadData("prefix: what is seen depends on what was decided: measure a run instead")
         most = stream.steps
         self.steps = check.integer("prefix", "steps", steps, least=1, most=most)
@@ -56,7 +56,7 @@ class Prefix:
 
     @functools.cached_property
     def question(self) -> Question:
-        """Which best is meant."""
+        """The definition of the best fixed model."""
         return Question(
             self.problem, self.stream, self.domain, self.seed, "float64", self.radius, self.start
         )
@@ -67,7 +67,7 @@ class Prefix:
         return self.bests([self.steps])
 
     def bests(self, prefixes: Iterable[Any], expected: bool = False) -> Hindsight:
-        """The best fixed models for some of these steps, or for their expected losses."""
+        """The best fixed model for each prefix, of the drawn losses or of the `expected` ones."""
         question = self.question._replace(expected=expected)
         return best_fixed(question, [int(t) for t in prefixes])
 
@@ -78,7 +78,7 @@ class Prefix:
 
     @functools.cached_property
     def rows(self) -> tuple[Any, np.ndarray]:
-        """What was seen, each distinct sample once, and the share of each."""
+        """The distinct samples as they were seen, and the share of each."""
         rows, (shares,) = weighted(self.question, [self.steps])
         came = np.flatnonzero(shares)
         with jax.enable_x64(True):
@@ -86,20 +86,20 @@ class Prefix:
             return _revealed(cast(self.problem, "float64"), rows), shares[came]
 
     def each(self, of: Callable[..., Any], *given: Any) -> Any:
-        """`of(sample, *given)` for every distinct sample that was seen, a few hundred at a time."""
+        """`of(sample, *given)` for every distinct sample that was seen, `BATCH` at a time."""
         with jax.enable_x64(True):
             return jax.tree.map(np.asarray, _mapped(of)(self.rows[0], *given))
 
     def by_step(self, of: Callable[..., Any], *given: Any) -> Any:
-        """`of(what the clients saw at a step, 1 for each that saw anything, *given)`, for each step."""
+        """`of(seen, here, *given)` for each step; `here` is 1 for each client with a sample, otherwise 0."""
         return self.by_stretch(of, 1, _as_it_is, *given)
 
     def by_stretch(
         self, of: Callable[..., Any], length: int, then: Callable[[Any], Any], *given: Any
     ) -> Any:
-        """`of` summed over stretches of `length` steps, and what `then` makes of each sum.
+        """`then` of the sum of `of` over each segment of `length` steps.
 
-        Steps that do not fill a stretch are left out.
+        Steps that do not fill a segment are omitted.
         """
         stream, count = self.stream, self.steps // length
         key = random.root(self.seed)
@@ -134,7 +134,7 @@ def _summed(
     of: Callable[..., Any],
     then: Callable[[Any], Any],
 ) -> Any:
-    """`then` of the sum of `of` over each stretch; `run` are its key and what it has drawn."""
+    """`then` of the sum of `of` over each segment; `run` is (key, drawn)."""
     (key, drawn), ks = run, jnp.arange(clients)
 
     def one(step: Any) -> Any:
@@ -154,7 +154,7 @@ def _summed(
 
 @jax.jit
 def _revealed(problem: Problem, rows: Sample) -> Any:
-    """What is seen of samples."""
+    """What clients see of the samples."""
     vectors = Flat(problem)
 
     def seen(sample: Sample) -> Any:
@@ -166,7 +166,7 @@ def _revealed(problem: Problem, rows: Sample) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _mapped(of: Callable[..., Any]) -> Any:
-    """Kept compiled."""
+    """`of` for all samples; cached in compiled form."""
 
     def all_of(seen: Any, *given: Any) -> Any:
         return jax.lax.map(lambda one: of(one, *given), seen, batch_size=BATCH)

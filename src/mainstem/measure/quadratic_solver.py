@@ -1,4 +1,4 @@
-r"""The best in hindsight of a quadratic: closed forms where there are any, each one certified."""
+r"""Solver for quadratic functions: closed forms where they exist, each result with a certificate."""
 
 import math
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from mainstem.measure.solver import minimise, secular, settle
 
 
 class Quadratic(NamedTuple):
-    """w'Aw / 2 - b'w + c, with A's spectrum; a diagonal A is kept as its eigenvalues alone."""
+    """w'Aw / 2 - b'w + c, with the spectrum of A; of a diagonal A only the eigenvalues are stored."""
 
     matrix: Array | None
     linear: Array
@@ -39,7 +39,7 @@ class Quadratic(NamedTuple):
         return value, product - self.linear
 
     def hessian(self, _: Array) -> Array:
-        """A in full."""
+        """A as a full matrix."""
         return np.diag(self.eigenvalues) if self.matrix is None else self.matrix
 
     def rotate(self, vector: Array) -> Array:
@@ -52,7 +52,7 @@ class Quadratic(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """The size below which an eigenvalue cannot be told from zero."""
+        """The size below which an eigenvalue counts as zero: the level of rounding."""
         return 4 * self.linear.size * EPS * float(abs(self.eigenvalues).max())
 
 
@@ -68,9 +68,9 @@ def minimise_quadratic(
     r"""The smallest value of $\frac12 w^\top A w - b^\top w + c$ over a domain, with a certificate.
 
     `A` is positive semidefinite: a matrix, the diagonal of one, or a number times the identity.
-    Over everything the answer is the one of least norm; where $b$ is not in the range of $A$ the
-    function has no minimum there, and the ball of `radius` is taken instead. Eigenvalues that
-    rounding cannot tell from zero count as zero.
+    Without a constraint the result is the minimiser of least norm. If $b$ is not in the range of $A$,
+    the function has no minimum then, and the ball of `radius` is used instead. Eigenvalues at the
+    level of rounding count as zero.
 
     >>> from mainstem.parts import everything
     >>> minimise_quadratic([[2.0, 0.0], [0.0, 0.0]], [2.0, 0.0], 1.0, everything())[:2]
@@ -95,7 +95,7 @@ def minimise_quadratic(
 
 
 def decompose(A: ArrayLike, b: ArrayLike, c: float) -> Quadratic:
-    """The quadratic with A's spectrum, refused unless A is symmetric and semidefinite."""
+    """The quadratic with the spectrum of A; an error unless A is symmetric and positive semidefinite."""
     matrix, linear = np.asarray(A, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if linear.ndim != 1 or matrix.shape not in ((), linear.shape, linear.shape * 2):
         raise check.refuse(
@@ -115,7 +115,7 @@ def decompose(A: ArrayLike, b: ArrayLike, c: float) -> Quadratic:
 
 
 def rounding(quadratic: Quadratic) -> Rounding:
-    """How far rounding may move the value and each gradient entry: dot products of length D."""
+    """Bounds on the rounding errors of the value and of each gradient entry: dot products of length D."""
     ulps = (8 + quadratic.linear.size) * EPS
     sizes = quadratic._replace(
         matrix=None if quadratic.matrix is None else abs(quadratic.matrix),
@@ -131,7 +131,7 @@ def rounding(quadratic: Quadratic) -> Rounding:
 
 
 def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution | None:
-    """The least-norm minimiser over everything, or None where b is not in the range of A."""
+    """The least-norm minimiser without a constraint, or None if b is not in the range of A."""
     steep = quadratic.eigenvalues > 2 * quadratic.noise
     linear = quadratic.rotate(quadratic.linear)
     if norm(linear[~steep]) > 64 * linear.size * EPS * norm(linear):
@@ -146,9 +146,9 @@ def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution
 
     inverse = np.divide(1.0, quadratic.eigenvalues, out=np.zeros_like(linear), where=steep)
     params = np.zeros_like(linear)
-    for _ in range(3):  # the first solves, the others refine
+    for _ in range(3):  # the first iteration solves, the others refine
         params = params - quadratic.back(inverse * quadratic.rotate(quadratic.at(params)[1]))
-    curvature = 1.0  # of no matter where A and b are zero
+    curvature = 1.0  # irrelevant if A and b are zero
     if steep.any():
         curvature = float(quadratic.eigenvalues[steep].min()) - quadratic.noise
     found = minimise(
@@ -161,7 +161,7 @@ def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution
 
 
 def closed_form(quadratic: Quadratic, region: Region) -> Array:
-    """The minimiser where a formula gives it, otherwise the point of the region nearest 0."""
+    """The minimiser where a formula exists, otherwise the point of the region nearest to 0."""
     linear, size = quadratic.linear, quadratic.linear.size
     reach = region.reach
     if reach is not None:

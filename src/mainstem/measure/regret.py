@@ -1,4 +1,4 @@
-"""Regret: what was lost against the best fixed model in hindsight, with the proof of that best."""
+"""Regret: the excess loss over the best model in hindsight, with a certificate of that model."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ KINDS = {
 
 
 class Regret(NamedTuple):
-    """Regret at some prefixes: sums over steps of means over clients (times K it is Kwon et al.'s (3))."""
+    """Regret at some prefixes: sums over steps of means over clients (times K: Kwon et al. 2023, eq. (3))."""
 
     kind: str
     steps: np.ndarray  # the prefixes
     values: np.ndarray  # [prefixes], or [seeds, prefixes]
-    gaps: np.ndarray  # the comparator is at most this far above the true minimum
-    error: np.ndarray  # standard error of a sampled loss; 0 where it was measured in full
+    gaps: np.ndarray  # an upper bound on the comparator's loss minus the true minimum
+    error: np.ndarray  # standard error of a sampled loss; 0 if the loss is exact
     params: np.ndarray  # the best model for the last prefix (of the last seed)
-    statement: str  # over what the best was taken, and how surely
+    statement: str  # the set over which the model is the best, and the certificate
 
     def __float__(self) -> float:
         return float(np.mean(self.values[..., -1]))
@@ -61,7 +61,7 @@ def regret_of(
     weights: np.ndarray | None,
 ) -> Regret:
     """The regret of a run with this trace; see `Run.regret`."""
-    if problem.news is not None:
+    if problem.informative is not None:
         raise MainstemError(
             "regret: what is seen depends on what was decided: see measure.bandit_regret(run) and "
             "measure.policy_value(run)"
@@ -101,7 +101,7 @@ def regret_of(
 
 
 def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:
-    """The standard error of a collective loss that was sampled."""
+    """The standard error of a sampled collective loss."""
     if kind != "collective" or "collective_error" not in trace:
         return np.zeros(shape)
     return np.asarray(

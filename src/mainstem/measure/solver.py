@@ -1,4 +1,4 @@
-"""The best in hindsight: minimise a smooth convex function and prove how close the answer is."""
+"""Solver: minimises a smooth convex function over a domain, with a certificate of the result."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from mainstem.parts.ball import on_edge
 
 Hessian = Callable[[Array], Array]
 
-LARGEST_HESSIAN = 2000  # above this many parameters a Hessian costs more than it saves
+LARGEST_HESSIAN = 2000  # above this number of parameters a Hessian costs more than it saves
 
 
 def minimise(
@@ -42,11 +42,11 @@ def minimise(
     r"""The smallest value of a smooth convex function over a domain, with a certificate.
 
     Stops once `gap <= tolerance * max(1, |value|)`, at the limit of rounding, or after `most`
-    evaluations; the gap holds in each case. `curvature` is a known constant of strong convexity.
-    Where the domain is unbounded and `curvature` is 0 nothing can be certified, so the minimum is
-    taken within `radius` and the statement says so. `rounding(params, value)` bounds the errors of
+    evaluations; the gap is valid in each case. `curvature` is a known constant of strong convexity.
+    If the domain is unbounded and `curvature` is 0, nothing can be certified: the minimum is then
+    taken within `radius`, as the statement notes. `rounding(params, value)` bounds the errors of
     the value and of each gradient entry; by default 32 ulp of the value, and for the gradient
-    4 ulp of what it was at the start.
+    4 ulp of its value at the start.
 
     >>> found = minimise(lambda w: (float(w @ w - 2 * w[0]), 2 * w - [2.0, 0.0]), np.zeros(2),
     ...                  l2_ball(0.5), hessian=lambda w: 2 * np.eye(2))
@@ -79,7 +79,7 @@ def minimise(
 
 
 def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
-    """What the minimum is taken over: bounded unless there is curvature, its title in full."""
+    """The region over which to minimise: bounded unless there is curvature, with its complete title."""
     if isinstance(domain, Region):
         return domain
     if domain.bounded or curvature > 0:
@@ -97,7 +97,7 @@ def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
 
 
 def quasi_newton(search: Search, radius: float | None, most: int) -> None:
-    """L-BFGS-B in a box or, with a `radius`, freely until it is twice as far out as that."""
+    """L-BFGS-B in a box or, with a `radius`, without a constraint until the norm is above twice that radius."""
 
     def at(params: Array) -> tuple[float, Array]:
         return search.at(params.copy(), inside=radius is None or norm(params) <= radius)
@@ -118,7 +118,7 @@ def quasi_newton(search: Search, radius: float | None, most: int) -> None:
 
 
 def newton(search: Search, hessian: Hessian, radius: float) -> None:
-    """Newton's method with line search, each model minimised exactly over the ball of `radius`."""
+    """Newton's method with line search; each quadratic model is minimised exactly over the ball of `radius`."""
     params, value, gradient = search.params, search.value, search.gradient
     while not search.done:
         curve = hessian(params)
@@ -140,7 +140,7 @@ def newton(search: Search, hessian: Hessian, radius: float) -> None:
 
 
 def model_minimiser(curve: Array, linear: Array, radius: float) -> Array:
-    """The minimiser of w'Aw / 2 - b'w over the l2 ball; Cholesky will do if the ball is slack."""
+    """The minimiser of w'Aw / 2 - b'w over the l2 ball; by Cholesky if the constraint is inactive."""
     try:
         free: Array = scipy.linalg.cho_solve(scipy.linalg.cho_factor(curve), linear)
         if norm(free) <= radius:
@@ -154,8 +154,9 @@ def model_minimiser(curve: Array, linear: Array, radius: float) -> Array:
 def secular(eigenvalues: Array, linear: Array, radius: float) -> Array:
     """The minimiser of sum a_i w_i^2 / 2 - b_i w_i with |w| <= radius, for a_i >= 0.
 
-    Eigenvalues and entries at rounding's size count as zero. What is linear along a flat direction has no
-    minimum there: it is |b_flat| / radius of the multiplier at least, which curves every direction.
+    Eigenvalues and entries at the level of rounding count as zero. A linear term along a flat direction has
+    no minimum without the constraint: the multiplier is then at least |b_flat| / radius, which makes every
+    direction curved.
     """
     noise = EPS * linear.size
     curve = np.where(eigenvalues > noise * max(eigenvalues.max(), 0.0), eigenvalues, 0.0)
@@ -183,7 +184,7 @@ def accelerated(search: Search, most: int) -> None:
             move = new - ahead
             new_value, new_gradient = search.at(new)
             excess = new_value - value - float(gradient @ move)
-            if excess < 1e-9 * abs(value):  # rounding: the gradients still tell
+            if excess < 1e-9 * abs(value):  # below rounding: use the gradients
                 excess = float((new_gradient - gradient) @ move) / 2
             if excess <= lipschitz / 2 * float(move @ move) or search.done:
                 break
@@ -197,7 +198,7 @@ def accelerated(search: Search, most: int) -> None:
 
 
 def steepness(search: Search) -> float:
-    """A first guess at the gradient's Lipschitz constant, from one short step downhill."""
+    """A first estimate of the gradient's Lipschitz constant, from one short step along the negative gradient."""
     length = max(norm(search.gradient), 1e-300)
     size = 1e-3 * max(1.0, norm(search.params))
     _, gradient = search.at(search.params - size * search.gradient / length, inside=False)
@@ -229,7 +230,7 @@ def polish(search: Search, hessian: Hessian) -> None:
 
 
 def projection_jacobian(region: Region, at: Array) -> Array:
-    """The projection's derivative by differences: exact on a polyhedron away from its kinks."""
+    """The derivative of the projection by finite differences: exact on a polyhedron away from its kinks."""
     if region.bounds is not None:
         return np.diag((region.project(at) == at).astype(np.float64))
     size = 1e-6 * max(1.0, float(abs(at).max()))

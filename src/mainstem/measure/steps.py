@@ -1,4 +1,4 @@
-"""The best model of every single step: the comparator of dynamic regret, and the path it takes."""
+"""The best model of each single step: the comparator of dynamic regret, and its path length."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from mainstem.measure.quadratic_solver import minimise_quadratic
 
 
 def minima(forms: Form, question: Question) -> Hindsight:
-    """The best in the domain for each of several quadratic losses."""
+    """The best model in the domain for each of several quadratic losses."""
     domain = question.domain
     found = [
         minimise_quadratic(matrix, vector, float(constant), domain, radius=question.radius)
@@ -28,7 +28,7 @@ def minima(forms: Form, question: Question) -> Hindsight:
 
 
 def step_minima(prefix: Prefix) -> Hindsight:
-    """For each step, the best for the mean loss of all clients."""
+    """For each step, the best model for the mean loss of all clients."""
     if prefix.problem.form is None:
         raise BadData(
             "the best model of a step: wants quadratic losses, whose minimisers are known"
@@ -49,7 +49,7 @@ def _mean_form(problem: Problem) -> Callable[[Any, Any], Form]:
 
 
 def best_each(question: Question, prefixes: Sequence[int]) -> Hindsight:
-    """Sums over the first `prefixes` steps of the least loss of each step."""
+    """Sums of the smallest loss of each step, over the steps of each prefix."""
     prefix = Prefix(
         question.problem,
         question.stream,
@@ -67,10 +67,10 @@ def best_each(question: Question, prefixes: Sequence[int]) -> Hindsight:
 
 
 def path_length(prefix: Prefix) -> float:
-    """How far the best model of a step moves: the sum of |x*_{t+1} - x*_t|.
+    """The path length of the best models of the steps: the sum of |x*_{t+1} - x*_t|.
 
-    Of the losses that came; `heterogeneity(prefix).minimisers` are those of the expected ones. Steps
-    at which nobody saw anything are passed over.
+    For the drawn losses; `heterogeneity(prefix).minimisers` are the best models for the expected losses.
+    Steps at which no client has a sample are skipped.
     """
     present = prefix.by_step(_present)
     points = step_minima(prefix).points[present > 0]

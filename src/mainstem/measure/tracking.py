@@ -1,4 +1,4 @@
-"""The terms of Rizk et al. 2020, eq. (28), measured on a stream: noise, disagreement, drift."""
+"""Terms of Rizk et al. 2020, eq. (28), measured on a stream: noise, disagreement, drift."""
 
 from typing import Any, NamedTuple
 
@@ -11,25 +11,25 @@ from mainstem.base import SEVERAL, At, Batch, Flat, Problem, Stream, cast
 
 
 class Tracking(NamedTuple):
-    r"""What limits dynamic FedAvg, and the step that balances it.
+    r"""The terms that limit the accuracy of dynamic FedAvg, and the step that balances them.
 
-    For a small step :math:`\mu` the error obeys :math:`e_i = (I - \mu H) e_{i-1} + \mu s_i - q_i`, so its
-    mean square settles at :math:`\frac{\mu}{2} \mathrm{tr}(H^{-1} R) + \frac{1}{2\mu} \mathrm{tr}(H^{-1} Q)`.
+    For a small step :math:`\mu` the error obeys :math:`e_i = (I - \mu H) e_{i-1} + \mu s_i - q_i`. Its mean
+    square converges to :math:`\frac{\mu}{2} \mathrm{tr}(H^{-1} R) + \frac{1}{2\mu} \mathrm{tr}(H^{-1} Q)`.
     """
 
     noise: float  # sigma_s^2, eq. (25)
-    disagreement: float  # epsilon^2, eq. (26), with tau_eps for the printed tau_eps^2
-    drift: float  # the mean squared move of the minimiser in a step
-    rising: float  # tr(H^-1 R) / 2, times mu
-    falling: float  # tr(H^-1 Q) / 2, over mu
+    disagreement: float  # epsilon^2, eq. (26), with tau_eps instead of the printed tau_eps^2
+    drift: float  # the mean squared change of the minimiser in a step
+    rising: float  # tr(H^-1 R) / 2, the factor of mu
+    falling: float  # tr(H^-1 Q) / 2, the factor of 1 / mu
 
     @property
     def best_step(self) -> float:
-        """Where the two terms are equal; 0 without drift."""
+        """The step at which the two terms are equal; 0 without drift."""
         return float(np.sqrt(self.falling / self.rising))
 
     def floor(self, step: float) -> float:
-        """The mean-square deviation at which a small step settles."""
+        """The mean-square deviation to which a small step converges."""
         return self.rising * step + self.falling / step
 
 
@@ -37,36 +37,38 @@ def tracking(
     problem: Problem,
     stream: Stream,
     *,
-    heard: int,
+    participants: int,
     epochs: Any = 1,
     batch: Any = None,
     first: int = 2,
-    horizon: int = 1000,
-    looks: int = 20,
+    steps: int = 1000,
+    points: int = 20,
     seeds: int = 10,
 ) -> Tracking:
-    """Measure the terms at the minimiser, at `looks` steps from `first` to `horizon`, in some seeds.
+    """Measures the terms at the minimiser, at `points` steps from `first` to `steps`, for `seeds` seeds.
 
-    `heard` is L, `epochs` E_k and `batch` B_k, as in `dynamic_fedavg`; the stream must know its
-    minimiser, as `streams.walking` does, and bring batches.
+    `participants` is L, the clients sampled at a sync, `epochs` is E_k and `batch` B_k, as in `dynamic_fedavg`.
+    The stream must know its minimiser, as `streams.walking` does, and its samples must be batches.
     """
     check.instance("tracking", "problem", problem, Problem, "batched(logistic(2))")
     if stream.minimiser is None:
         raise check.refuse("tracking", "stream", "know its minimiser, as walking does", stream)
-    heard = check.integer("tracking", "heard", heard, least=1, most=stream.clients)
+    participants = check.integer(
+        "tracking", "participants", participants, least=1, most=stream.clients
+    )
     first = check.integer("tracking", "first", first, least=2)
-    horizon = check.integer("tracking", "horizon", horizon, least=first)
+    steps = check.integer("tracking", "steps", steps, least=first)
     with jax.enable_x64(True):
-        look = _look(problem, stream)
-        steps = np.unique(np.linspace(first, horizon, looks).astype(int))
-        found = [look(seed, int(t)) for seed in range(seeds) for t in steps]
+        terms = _terms(problem, stream)
+        times = np.unique(np.linspace(first, steps, points).astype(int))
+        found = [terms(seed, int(t)) for seed in range(seeds) for t in times]
     curve, spreads, slopes, moved, held = (np.stack(part) for part in zip(*found, strict=True))
     clients = stream.clients
     held_by = held[0]
     within = within_factor("tracking", held_by, held_by if batch is None else batch, epochs)
-    within, between = np.broadcast_to(within, clients), between_factor(clients, heard)
+    within, between = np.broadcast_to(within, clients), between_factor(clients, participants)
     spread, hessian = spreads.mean(axis=0), curve.mean(axis=0)
-    # what a batch's mean says of |grad P_k|^2 is too much by its own variance
+    # the squared mean over a batch overestimates |grad P_k|^2 by its own variance
     apart = np.mean(np.einsum("nki,nkj->nkij", slopes, slopes), axis=0)
     apart -= spread / held_by[:, None, None]
     shaken = spread * (within + 1 / held_by)[:, None, None] + between * apart
@@ -74,16 +76,16 @@ def tracking(
     drift = np.mean(np.einsum("ni,nj->nij", moved, moved), axis=0)
     trace = np.trace
     return Tracking(
-        noise=3 / heard * float(np.mean(within * np.trace(spread, axis1=1, axis2=2))),
-        disagreement=2 / heard * between * float(np.mean(np.trace(apart, axis1=1, axis2=2))),
+        noise=3 / participants * float(np.mean(within * np.trace(spread, axis1=1, axis2=2))),
+        disagreement=2 / participants * between * float(np.mean(np.trace(apart, axis1=1, axis2=2))),
         drift=float(trace(drift)),
-        rising=float(trace(inverse @ shaken.mean(axis=0)) / heard / 2),
+        rising=float(trace(inverse @ shaken.mean(axis=0)) / participants / 2),
         falling=float(trace(inverse @ drift) / 2),
     )
 
 
-def _look(problem: Problem, stream: Stream) -> Any:
-    """(seed, t) -> Hessian, each agent's gradient covariance and mean, the move, and N_k."""
+def _terms(problem: Problem, stream: Stream) -> Any:
+    """(seed, t) -> Hessian, each client's gradient covariance and mean, the minimiser's change, and N_k."""
     vectors, ks = Flat(cast(problem, "float64")), jnp.arange(stream.clients)
 
     def made(sampler: Any, key: Any, drawn: Any, pieces: Any, ahead: Any, t: Any) -> Any:
@@ -111,17 +113,17 @@ def _look(problem: Problem, stream: Stream) -> Any:
 
     compiled = jax.jit(made)
 
-    def look(seed: int, t: int) -> Any:
+    def terms(seed: int, t: int) -> Any:
         sampler, drawn, pieces = replay.given(stream, seed, t, t + 1, "float64")
         now, ahead = (jax.tree.map(lambda x, n=n: np.asarray(x)[n], pieces) for n in (0, 1))
         key = jnp.asarray(random.root(seed))
         return jax.device_get(compiled(sampler, key, drawn, now, ahead, jnp.int32(t)))
 
-    return look
+    return terms
 
 
 def within_factor(owner: str, held: Any, batch: Any, epochs: Any) -> np.ndarray:
-    """tau_s of eq. (27): what drawing B_k of N_k samples in E_k epochs leaves of their variance."""
+    """tau_s of eq. (27): the factor of the samples' variance if B_k of N_k are drawn in E_k epochs."""
     held, batch, epochs = (
         check.counts(owner, name, value)
         for name, value in (("held", held), ("batch", batch), ("epochs", epochs))
@@ -131,6 +133,6 @@ def within_factor(owner: str, held: Any, batch: Any, epochs: Any) -> np.ndarray:
     return np.asarray((held - batch) / (np.maximum(held - 1, 1) * batch * epochs))
 
 
-def between_factor(clients: int, heard: int) -> float:
-    """tau_eps of eq. (27): what drawing L of K clients leaves of their variance."""
-    return (clients - heard) / max(clients - 1, 1)
+def between_factor(clients: int, participants: int) -> float:
+    """tau_eps of eq. (27): the factor of the clients' variance if L of K are drawn."""
+    return (clients - participants) / max(clients - 1, 1)

@@ -1,1 +1,1 @@
-"""Every published result as a spec with claims that a machine checks."""
+"""Published results: each is a spec with claims that are checked automatically."""

@@ -1,9 +1,9 @@
-"""FedRes's experiments (Agarwal, Langford and Wei 2020, Section 6): tasks out of eight datasets.
+"""FedRes's experiments (Agarwal, Langford and Wei 2020, Section 6): tasks from eight datasets.
 
     MAINSTEM_DATA=... python -m mainstem.papers.agarwal
 
-prints how `SCALES` came about: held-out accuracy by AdaGrad's scale, 50 clients, no delay, ten rollouts
-with seeds that no figure uses.
+prints the accuracies from which `SCALES` was chosen: held-out accuracy by AdaGrad's scale, 50 clients, no
+delay, ten rollouts with seeds that no figure uses.
 """
 
 import functools
@@ -18,11 +18,11 @@ from mainstem.base import Algorithm, Problem, Stream
 from mainstem.papers.result import Numbers
 from mainstem.papers.runner import Runner
 
-TOGETHER = ("mnist", "satimage", "sensorless", "usps")  # where the paper finds Central the better
-APART = ("letter", "pendigits", "shuttle", "covtype")  # and where Independent
+TOGETHER = ("mnist", "satimage", "sensorless", "usps")  # Central is better in the paper
+APART = ("letter", "pendigits", "shuttle", "covtype")  # Independent is better in the paper
 DATASETS = TOGETHER + APART
 STEPS = 500
-SCALES = {  # of Independent, Central and FedRes
+SCALES = {  # for Independent, Central and FedRes
     "mnist": (0.01, 0.03, 0.01),
     "satimage": (0.1, 0.3, 0.3),
     "sensorless": (0.3, 0.003, 0.3),
@@ -44,7 +44,7 @@ CHOSEN = (
 
 @functools.cache
 def world(source: str, clients: int) -> tuple[Problem, Stream]:
-    """Section 6.1: each client tells C0 from a class of its own; half the features are global."""
+    """Section 6.1: each client separates C0 from a class of its own; half the features are shared."""
     width = int(np.prod(ms.datasets.load(source).features.shape[1:]))
     problem = ms.problems.personal(width // 2, width - width // 2, classes=2, intercept=True)
     return problem, ms.streams.tasks(source, clients)
@@ -60,7 +60,7 @@ METHODS: dict[str, Callable[[float], Algorithm]] = {
 
 
 def scale_of(method: str, source: str) -> float:
-    """AdaGrad's scale; both readings of a method have one."""
+    """AdaGrad's scale; both readings of a method use the same."""
     return SCALES[source][("Independent", "Central", "FedRes").index(method.partition(",")[0])]
 
 
@@ -74,8 +74,9 @@ def accuracy(
     delay: int = 0,
     scale: float | None = None,
 ) -> np.ndarray:
-    """Balanced held-out accuracy of each rollout, the mean over its clients; half the delay each way."""
-    method = method if delay else method.partition(",")[0]  # nothing is late: one reading
+    """Balanced held-out accuracy of each rollout, averaged over its clients; half of the delay in each
+    direction."""
+    method = method if delay else method.partition(",")[0]  # without delay: one reading
     problem, stream = world(source, clients)
     settings: dict[str, Any] = {"steps": STEPS, "seeds": seeds, "measure": ()}
     if delay and method != "Independent":
@@ -113,7 +114,7 @@ def swept(
 def at(
     numbers: Numbers, source: str, method: str, clients: int | None = None, delay: int | None = None
 ) -> np.ndarray:
-    """Accuracy of each rollout; the only number of clients or delay if left out."""
+    """Accuracy of each rollout; the first number of clients or delay if it is not given."""
     values = numbers[f"{source}, {method}"]
     row = 0 if clients is None else int(np.flatnonzero(numbers["clients"] == clients)[0])
     column = 0 if delay is None else int(np.flatnonzero(numbers["delays"] == delay)[0])
@@ -125,13 +126,13 @@ def sources(numbers: Numbers) -> list[str]:
     return [name for name in DATASETS if f"{name}, FedRes" in numbers]
 
 
-# --- how the scales came about ---------------------------------------------------------------------
+# --- the choice of the scales ----------------------------------------------------------------------
 
 TRIED = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def main() -> None:
-    """Print accuracy by scale, and the best of each method."""
+    """Prints accuracy by scale, and the best scale of each method."""
     import tempfile
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What FedRes's paper says of its figures (Agarwal, Langford and Wei 2020, Sections 6.3 to 6.5, Appendix E)."""
+"""Claims of FedRes's paper about its figures (Agarwal, Langford and Wei 2020, Sections 6.3 to 6.5, Appendix E)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,11 +13,11 @@ from mainstem.papers.evidence import (
     NEARLY,
     UNDECIDED,
     Evidence,
+    all_of,
     falling,
     near,
     not_below,
     rising,
-    together,
 )
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.report import figures
@@ -27,7 +27,7 @@ MODEST = 0.05
 LONG, MODERATE = 200, 50  # delays
 READINGS = {"FedRes": "Algorithms 3 and 4 as written", "FedRes, on arrival": "used on arrival"}
 
-# Why some claims do not come out as printed; accuracies are those of the full size, 50 clients.
+# Why some claims do not hold as printed; accuracies are those of the full size, 50 clients.
 UNTUNED = (
     "Central is 5 to 6 points behind when each method has the AdaGrad scale that suits it. With scale 1 for "
     "all, which suits none, Central is ahead: 0.83 against 0.61 on mnist, 0.88 against 0.71 on usps. The paper "
@@ -48,7 +48,7 @@ SHUTTLE = (
 )
 AHEAD = (
     "FedRes is above both on shuttle, sensorless and covtype, by 1.4 to 3.4 points; that it is by more than two "
-    "cannot be told from 50 rollouts."
+    "cannot be decided from 50 rollouts."
 )
 LATE = (
     "Late gradients of AdaGrad pile up: a hundred steps in one direction before the first answer. Accuracy "
@@ -56,7 +56,7 @@ LATE = (
 )
 
 Recorded = Mapping[str, tuple[str | None, str | None, str]]  # by claim: full, quick, why
-TUNED: Recorded = {  # Figures 1 and 2 alike
+TUNED: Recorded = {  # for both Figures 1 and 2
     "mnist: type": (FAILS, None, UNTUNED),
     "satimage: type": (FAILS, FAILS, BEHIND),
     "sensorless: type": (FAILS, None, BEHIND),
@@ -66,24 +66,24 @@ TUNED: Recorded = {  # Figures 1 and 2 alike
     "ahead": (UNDECIDED, None, AHEAD),
 }
 Shows = Callable[[Numbers], Evidence]
-Judged = dict[str, tuple[str, Shows]]  # by claim: what it says, what must be seen
+Judged = dict[str, tuple[str, Shows]]  # by claim: its text, and the function that tests it
 
 
 def best_other(numbers: Numbers, source: str, **where: int) -> tuple[str, np.ndarray]:
-    """The better baseline and its accuracies."""
+    """The better of the two baselines, and its accuracies."""
     sides = {name: at(numbers, source, name, **where) for name in ("Independent", "Central")}
     name = max(sides, key=lambda each: float(sides[each].mean()))
     return name, sides[name]
 
 
 def near_the_best(numbers: Numbers, source: str, method: str = "FedRes", **where: int) -> Evidence:
-    """Not more than two points below the better baseline."""
+    """The method is at most two points below the better baseline."""
     name, best = best_other(numbers, source, **where)
     return not_below({method: at(numbers, source, method, **where), name: best}, CLOSE)
 
 
 def ordered(numbers: Numbers, source: str, methods: Sequence[str], **where: int) -> Evidence:
-    """Each method above the one before it."""
+    """Each method is above the one before it."""
     return rising({name: at(numbers, source, name, **where) for name in methods})
 
 
@@ -91,7 +91,7 @@ def ordered(numbers: Numbers, source: str, methods: Sequence[str], **where: int)
 
 
 def side_by_side(datasets: Sequence[str]) -> Judged:
-    """Near the best everywhere, far ahead somewhere; the two types of datasets."""
+    """Claims: FedRes is near the best everywhere and far ahead somewhere; the two types of datasets."""
     judged: Judged = {}
     for name in datasets:
         judged[f"{name}: near"] = (
@@ -109,22 +109,22 @@ def side_by_side(datasets: Sequence[str]) -> Judged:
 
 
 def far_ahead(numbers: Numbers) -> Evidence:
-    """On some dataset more than two points above the better baseline."""
+    """On some dataset, FedRes is more than two points above the better baseline."""
     leads = {
         name: at(numbers, name, "FedRes") - best_other(numbers, name)[1]
         for name in sources(numbers)
     }
     name = max(leads, key=lambda each: float(leads[each].mean()))
-    told = rising(
+    text = rising(
         {"better baseline": best_other(numbers, name)[1], "FedRes": at(numbers, name, "FedRes")}
     )
-    return Evidence(f"{name}: {told.measured}", (leads[name] - CLOSE,))
+    return Evidence(f"{name}: {text.measured}", (leads[name] - CLOSE,))
 
 
 def comparison(
     name: str, figure: str, clients: int, minutes: float, quick: Sequence[str], recorded: Recorded
 ) -> Result:
-    """A bar for each dataset and method."""
+    """A result with a bar for each dataset and method."""
 
     def draw(numbers: Numbers) -> Any:
         groups = {
@@ -155,7 +155,7 @@ def comparison(
 
 
 def with_clients(datasets: Sequence[str]) -> Judged:
-    """Accuracy rises with the clients where tasks are alike, hardly where they are not."""
+    """Claims: accuracy rises with the number of clients where tasks are alike, and hardly where they are not."""
     judged: Judged = {}
     for name in datasets:
         if name in TOGETHER:
@@ -176,19 +176,19 @@ def with_clients(datasets: Sequence[str]) -> Judged:
 
 
 def improves(numbers: Numbers, source: str) -> Evidence:
-    """From the fewest to the most clients."""
+    """FedRes improves from the fewest to the most clients."""
     return rising(ends(numbers, source, "FedRes"))
 
 
 def improves_little(numbers: Numbers, source: str) -> Evidence:
-    """From the fewest to the most clients, within two points."""
+    """FedRes changes by at most two points from the fewest to the most clients."""
     return near(ends(numbers, source, "FedRes"), CLOSE)
 
 
 def always_near(numbers: Numbers, source: str) -> Evidence:
-    """Near the best at every number of clients."""
+    """FedRes is near the best at every number of clients."""
     counts = [int(count) for count in numbers["clients"]]
-    return together(*(near_the_best(numbers, source, clients=count) for count in counts))
+    return all_of(*(near_the_best(numbers, source, clients=count) for count in counts))
 
 
 def ends(
@@ -210,7 +210,7 @@ def over_clients(
     quick: Sequence[str],
     recorded: Recorded,
 ) -> Result:
-    """A panel for each dataset, no delay."""
+    """A result with a panel for each dataset over the number of clients, no delay."""
     size = {"delays": (0,), "readings": False}
     return Result(
         name=name,
@@ -235,13 +235,13 @@ def longest(numbers: Numbers) -> int:
 
 
 def lost(numbers: Numbers, source: str, method: str, allowed: float) -> Evidence:
-    """What the longest delay costs, at most so much."""
+    """The longest delay costs at most `allowed`."""
     late, prompt = (at(numbers, source, method, delay=d) for d in (longest(numbers), 0))
     return not_below({f"{method}, delay {longest(numbers)}": late, "no delay": prompt}, allowed)
 
 
 def suffers(numbers: Numbers, source: str, method: str) -> Evidence:
-    """The longest delay costs something."""
+    """The longest delay costs accuracy."""
     named = {f"delay {d}": at(numbers, source, method, delay=d) for d in (0, longest(numbers))}
     return falling(named)
 
@@ -256,7 +256,7 @@ def over_delays(
     recorded: Recorded,
     delays: Sequence[int] = (0, MODERATE, LONG),
 ) -> Result:
-    """A panel for each dataset, 50 clients; `delays` are those of the quick size."""
+    """A result with a panel for each dataset over the delay, 50 clients; `delays` are those of the quick size."""
     size = {"clients": (50,), "readings": True}
     return Result(
         name=name,
@@ -280,17 +280,17 @@ def over_delays(
     )
 
 
-# --- Figures 11 and 12: over the number of clients, late ------------------------------------------
+# --- Figures 11 and 12: over the number of clients, with a delay ----------------------------------
 
 
 def cost(numbers: Numbers, source: str, method: str, clients: int, delay: int) -> np.ndarray:
-    """Accuracy lost to a delay."""
+    """The accuracy lost to a delay."""
     prompt, late = (at(numbers, source, method, clients, d) for d in (0, delay))
     return np.asarray(prompt - late)
 
 
 def overcome(numbers: Numbers, source: str, method: str, delay: int) -> Evidence:
-    """The loss at the most clients is below that at the fewest."""
+    """The accuracy lost with the most clients is below that with the fewest."""
     counts = [int(count) for count in numbers["clients"]]
     named = {
         f"lost at P = {count}": cost(numbers, source, method, count, delay)
@@ -300,14 +300,14 @@ def overcome(numbers: Numbers, source: str, method: str, delay: int) -> Evidence
 
 
 def larger(numbers: Numbers, source: str, delays: Sequence[int]) -> Evidence:
-    """With 50 clients the later delay costs more."""
+    """With 50 clients, the longer delay costs more."""
     return rising({f"lost at delay {d}": cost(numbers, source, "FedRes", 50, d) for d in delays})
 
 
 def late(
     name: str, figure: str, delay: int, minutes: float, quick: Sequence[str], recorded: Recorded
 ) -> Result:
-    """A panel for each dataset at a fixed delay."""
+    """A result with a panel for each dataset over the number of clients, at a fixed delay."""
     delays = (0, delay) if delay == 20 else (0, 20, delay)
     judged: Judged = {}
     for source in DATASETS:
@@ -342,11 +342,12 @@ def late(
     )
 
 
-# --- for all --------------------------------------------------------------------------------------
+# --- for all figures ------------------------------------------------------------------------------
 
 
 def claims_of(judged: Judged, recorded: Recorded, quick: Sequence[str]) -> tuple[Claim, ...]:
-    """The claims with what is recorded; those of datasets that are not in the quick size only in full."""
+    """The claims with their recorded verdicts; claims on datasets not in the quick size are for the full size
+    only."""
     made = []
     for key, (says, shows) in judged.items():
         full, small, why = recorded.get(key, (HOLDS, HOLDS, ""))
@@ -357,7 +358,7 @@ def claims_of(judged: Judged, recorded: Recorded, quick: Sequence[str]) -> tuple
 
 
 def drawn(axis: str, label: str) -> Callable[[Numbers], Any]:
-    """A panel for each dataset: accuracy over the number of clients, or over the delay."""
+    """A function that draws a panel for each dataset: accuracy over the number of clients, or over the delay."""
 
     def draw(numbers: Numbers) -> Any:
         titled = {}

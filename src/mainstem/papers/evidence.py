@@ -1,9 +1,9 @@
-"""What numbers show: a claim as margins that must lie above zero, and a verdict from their spread.
+"""Evidence: a claim as margins that must be above zero, and a verdict from their spread.
 
-A margin is an array with one value for each seed. A claim holds if the 99 % interval of the mean of each
-of its margins lies above zero, does not if that of one lies below, and is undecided otherwise. Values of
-two sides are taken seed by seed, since both sides saw the same stream; statistics of all seeds together
-(a fit, a level in dB) come as jackknife pseudo-values. A margin of a single number is exact.
+A margin is an array with one value for each seed. A claim holds if the 99 % interval of the mean of each of its
+margins is above zero, does not hold if that of one margin is below zero, and is undecided otherwise. Two sides
+are compared seed by seed, since both have the same stream; statistics over all seeds (a fit, a level in dB) are
+given as jackknife pseudo-values. A margin of a single number is exact.
 """
 
 import itertools
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
-# Recorded where the effect is about as large as the spread: some seeds decide it and others do not.
+# Recorded if the effect is about as large as the spread: some seeds decide it and others do not.
 NEARLY, HARDLY = f"{HOLDS} or {UNDECIDED}", f"{FAILS} or {UNDECIDED}"
 CONFIDENCE = 0.99
 
 
 class Evidence(NamedTuple):
-    """What was measured, in words, and the margins by which it is so."""
+    """What was measured, in words, and the margins that must be above zero."""
 
     measured: str
     margins: tuple[np.ndarray, ...]
@@ -37,7 +37,7 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
 
 
 def verdict(evidence: Evidence) -> str:
-    """Whether all margins are above zero, as far as can be told.
+    """Whether all margins are above zero, as far as the spread permits a decision.
 
     >>> verdict(Evidence("", (np.array([1.0, 1.1, 0.9]),)))
     'holds'
@@ -59,7 +59,7 @@ def _sign(mean: float, half: float) -> str:
 
 
 def shown(samples: Any) -> str:
-    """A mean with half its interval, to as many digits as that is worth.
+    """A mean with half its interval, to as many digits as the interval justifies.
 
     >>> shown(np.array([0.95, 0.96, 0.955])), shown(np.array([0.5151]))
     ('0.955 ± 0.029', '0.5151')
@@ -72,46 +72,46 @@ def shown(samples: Any) -> str:
 
 
 def rising(named: Mapping[str, np.ndarray]) -> Evidence:
-    """Each is above the one before it."""
+    """Each value is above the one before it."""
     values = list(named.values())
     text = " < ".join(f"{name}: {shown(each)}" for name, each in named.items())
     return Evidence(text, tuple(b - a for a, b in itertools.pairwise(values)))
 
 
 def falling(named: Mapping[str, np.ndarray]) -> Evidence:
-    """Each is below the one before it."""
+    """Each value is below the one before it."""
     upwards = rising(dict(reversed(list(named.items()))))
     text = " > ".join(f"{name}: {shown(each)}" for name, each in named.items())
     return Evidence(text, upwards.margins)
 
 
 def near(named: Mapping[str, np.ndarray], within: float) -> Evidence:
-    """The first is at most `within` from the second, either way."""
+    """The first value differs from the second by at most `within`."""
     (one, a), (other, b) = named.items()
     text = f"{one}: {shown(a)}, {other}: {shown(b)}, difference {shown(a - b)}, allowed {within:g}"
     return Evidence(text, (within - (a - b), within + (a - b)))
 
 
 def not_below(named: Mapping[str, np.ndarray], by: float) -> Evidence:
-    """The first is not more than `by` below the second."""
+    """The first value is at most `by` below the second."""
     (one, a), (other, b) = named.items()
     text = f"{one}: {shown(a)}, {other}: {shown(b)}, difference {shown(a - b)}, allowed {-by:g}"
     return Evidence(text, (a - b + by,))
 
 
 def between(name: str, samples: np.ndarray, low: float, high: float) -> Evidence:
-    """The statistic lies between two numbers."""
+    """The statistic is between two numbers."""
     text = f"{name} {shown(samples)}, wanted in ({low:g}, {high:g})"
     return Evidence(text, tuple(m for m in (samples - low, high - samples) if np.isfinite(m).all()))
 
 
-def together(*each: Evidence) -> Evidence:
-    """All of them."""
+def all_of(*each: Evidence) -> Evidence:
+    """Combines several pieces of evidence, all of which must hold."""
     return Evidence("; ".join(one.measured for one in each), sum((one.margins for one in each), ()))
 
 
 def jackknife(statistic: Callable[..., float], *values: np.ndarray) -> np.ndarray:
-    """Pseudo-values of a statistic of all seeds together: n s - (n - 1) s_without_i.
+    """Pseudo-values of a statistic over all seeds: n s - (n - 1) s_without_i.
 
     >>> jackknife(np.mean, np.array([1.0, 2.0, 6.0])).round(6).tolist()
     [1.0, 2.0, 6.0]
@@ -125,7 +125,7 @@ def jackknife(statistic: Callable[..., float], *values: np.ndarray) -> np.ndarra
 
 
 def exponent(at: Sequence[float], values: np.ndarray) -> np.ndarray:
-    """The power of `at` with which the mean of `values` [seeds, points] grows, as pseudo-values."""
+    """The exponent of `at` with which the mean of `values` [seeds, points] grows, as pseudo-values."""
     logs = np.log(np.asarray(at, np.float64))
     return jackknife(lambda v: float(np.polyfit(logs, np.log(v.mean(axis=0)), 1)[0]), values)
 
@@ -138,7 +138,7 @@ def fit(shape: Callable[[np.ndarray], np.ndarray], at: np.ndarray, values: np.nd
 
 
 def logarithmic(name: str, at: np.ndarray, values: np.ndarray) -> Evidence:
-    """The mean of `values` [seeds, points] grows like log(at): a better fit than like its root."""
+    """The mean of `values` [seeds, points] grows like log(at): log fits better than the square root."""
     better = jackknife(lambda v: fit(np.log, at, v) - fit(np.sqrt, at, v), values)
     log, root = fit(np.log, at, values), fit(np.sqrt, at, values)
     return Evidence(f"{name}: R² {log:.4f} for log T, {root:.4f} for √T", (better,))

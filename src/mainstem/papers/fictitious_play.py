@@ -1,8 +1,8 @@
-"""Appendix C's experiment (Agarwal, Langford and Wei 2020): why not fictitious play.
+"""Fictitious play: the experiment of Appendix C of Agarwal, Langford and Wei 2020, which shows why not to use it.
 
-One client. Both sides start at (1, 0) and should move to (0, 1). Fifty rollouts of each rule are one program.
-Some rollouts begin with a loss hundreds of times the usual one, where the first samples are nearly
-dependent, so that means over rollouts are theirs alone: medians are shown, and claims are on logarithms.
+One client. Both parts of the model start at (1, 0) and should move to (0, 1). Fifty rollouts of each rule are
+one program. Some rollouts start with a loss hundreds of times the usual one, because their first samples are
+nearly dependent. These rollouts alone would decide a mean, so medians are shown and claims are on logarithms.
 """
 
 import functools
@@ -45,7 +45,7 @@ def problem() -> Problem:
 
 @functools.cache
 def world() -> Stream:
-    """Section C.1."""
+    """The stream of Section C.1."""
     return ms.streams.partners()
 
 

@@ -1,4 +1,4 @@
-"""OFedIQ's experiments (Kwon, Park and Hong 2023, Section 5): four datasets dealt to 1,000 clients."""
+"""OFedIQ's experiments (Kwon, Park and Hong 2023, Section 5): four datasets divided among 1,000 clients."""
 
 import functools
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ IN_QUICK = "The quick size has a linear model (softmax) in the place of the CNN,
 
 @functools.cache
 def world(source: str, clients: int, model: str = "network") -> tuple[Problem, Stream]:
-    """A dataset, shuffled, repeated and dealt, and its network: the CNN for images, else two layers of 64."""
+    """A dataset, shuffled, repeated and divided, and its network: the CNN for images, else two layers of 64."""
     table = ms.datasets.load(source)
     if model == "softmax":
         used = len(table.target) - table.held_out
@@ -44,12 +44,12 @@ def world(source: str, clients: int, model: str = "network") -> tuple[Problem, S
 
 def planned(problem: Problem, budget: float) -> Algorithm:
     """OFedIQ with the parameters of Algorithm 3."""
-    plan = ms.plan(budget, problem.size)
+    plan = ms.plan(budget, problem.parameters)
     return ms.ofediq(STEP, plan.rate, levels=plan.levels, blocks=plan.blocks)
 
 
 def periodic(period: int) -> Algorithm:
-    """FedOMD(L) as in this paper's figures: everyone speaks every L steps, and decides with the broadcast."""
+    """FedOMD(L) as in this paper's figures: all clients upload every L steps, and decide with the broadcast."""
     return ms.ofediq(STEP, period=period)
 
 
@@ -80,7 +80,7 @@ SAVED = {"90 %": 0.1, "99 %": 0.01}
 
 
 def compared(runner: Runner, *, source: str, **size: Any) -> Numbers:
-    """FedOGD, and three ways to save 90 % and 99 % of the uplink."""
+    """FedOGD, and three algorithms that save 90 % and 99 % of the uplink."""
     problem, _ = world(source, size["clients"], size.get("model", "network"))
     numbers = {"FedOGD": curve(runner, ms.fedogd(STEP), source, **size)}
     for saved, budget in SAVED.items():
@@ -95,7 +95,7 @@ def compared(runner: Runner, *, source: str, **size: Any) -> Numbers:
 
 
 def not_worse(numbers: Numbers, one: str, other: str, regression: bool) -> Evidence:
-    """The first is at least almost as good as the second."""
+    """The first curve ends at least almost as good as the second."""
     ends = final(numbers, one, other)
     if not regression:
         return not_below(ends, HAIR)
@@ -107,7 +107,7 @@ def not_worse(numbers: Numbers, one: str, other: str, regression: bool) -> Evide
 
 
 def same(numbers: Numbers, one: str, other: str, regression: bool) -> Evidence:
-    """The two are almost equal."""
+    """The two curves end almost equal."""
     if not regression:
         return near(final(numbers, one, other), HAIR)
     there, back = (not_worse(numbers, *pair, True) for pair in ((one, other), (other, one)))
@@ -115,7 +115,8 @@ def same(numbers: Numbers, one: str, other: str, regression: bool) -> Evidence:
 
 
 def ahead(numbers: Numbers, one: str, other: str, regression: bool) -> Evidence:
-    """The first is better than the second by more than a hair."""
+    """The first curve ends better than the second by more than `HAIR`, or by more than the factor `RATIO` of
+    the MSE."""
     ends = final(numbers, one, other)
     if not regression:
         a, b = ends.values()

@@ -1,7 +1,7 @@
 """FedOMD's experiment (Mitra, Hassani and Pappas 2021, Section VII).
 
 Twenty clients on [-3, 3], a ~ N(2, 5), loss (x - a)^2 / 2 at even steps and (x + a)^2 / 2 at odd ones, step
-1 / t (that is 2 / (sigma t)), regret against the best point of each prefix.
+1 / t (that is, 2 / (sigma t)), regret against the best point of each prefix.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts, theory
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.papers.evidence import Evidence, logarithmic, together
+from mainstem.papers.evidence import Evidence, all_of, logarithmic
 from mainstem.papers.result import Numbers
 from mainstem.run import Run
 
 CLIENTS, LOW, HIGH, CURVATURE = 20, -3.0, 3.0, 1.0
-FIRST = 20  # the shortest prefix of a fit: before it the first few steps decide
+FIRST = 20  # the shortest prefix of a fit: the first few steps dominate shorter ones
 CHOSEN = (
     "T = 2,000 and 200 seeds: the paper names neither.",
     "The fits are over prefixes of at least 20 steps.",
@@ -22,7 +22,7 @@ CHOSEN = (
 
 
 def algorithm(period: int, heard: int = CLIENTS) -> Algorithm:
-    """FedOMD of which `heard` clients speak every `period` steps."""
+    """FedOMD in which `heard` clients participate in a sync every `period` steps."""
     return ms.fedomd(
         theory.fedomd_strongly_convex(CURVATURE),
         mirror=parts.euclidean(parts.box(LOW, HIGH)),
@@ -32,7 +32,7 @@ def algorithm(period: int, heard: int = CLIENTS) -> Algorithm:
 
 
 def world() -> tuple[Problem, Stream]:
-    """The losses, and what makes them."""
+    """The problem, and the stream of its losses."""
     problem = ms.problems.quadratic(dimension=1, low=LOW, high=HIGH)
     return problem, ms.streams.alternating(CLIENTS)
 
@@ -45,4 +45,4 @@ def regrets(run: Run) -> np.ndarray:
 def like_log(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
     """All these curves grow like log T."""
     at = np.arange(FIRST, numbers[names[0]].shape[1] + 1)
-    return together(*(logarithmic(name, at, numbers[name][:, FIRST - 1 :]) for name in names))
+    return all_of(*(logarithmic(name, at, numbers[name][:, FIRST - 1 :]) for name in names))

@@ -1,6 +1,6 @@
-"""The page of all results: `python -m mainstem.papers.page [docs/results.md] [runs/reproduce]`.
+"""Results page: `python -m mainstem.papers.page [docs/results.md] [runs/reproduce]`.
 
-Made from what `mainstem reproduce all` has left behind; nothing is run here.
+The page is generated from the outcomes that `mainstem reproduce all` stored; nothing is run.
 """
 
 import json
@@ -28,7 +28,7 @@ figures are two standard errors over seeds. [How verdicts are reached](reproduce
 
 
 def page(folder: Path, images: str) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Yields the parts of the page."""
     outcomes = {}
     for name in catalogue():
         found = kept(folder / place_of(name, "full", 0))
@@ -63,21 +63,21 @@ def _section(result: Result, outcome: Outcome, images: str) -> Iterator[str]:
     if reasons:
         yield "\n" + "".join(f"- {why}\n" for why in reasons)
     size = [f"{key} {_plain(value)}" for key, value in result.full.items()]
-    told = "; ".join([*size, f"first seed {outcome.seed}", _time(outcome), _device(outcome)])
-    yield f"\n`mainstem reproduce {result.name}`: {told}.\n"
+    text = "; ".join([*size, f"first seed {outcome.seed}", _time(outcome), _device(outcome)])
+    yield f"\n`mainstem reproduce {result.name}`: {text}.\n"
     if result.chosen:
         yield "\nChosen where the paper leaves it open:\n\n"
         yield "".join(f"- {each}\n" for each in result.chosen)
 
 
 def _total(runs: Path) -> str:
-    """All runs together, each counted once."""
+    """The time of all runs together, each counted once."""
     spent: defaultdict[str, float] = defaultdict(float)
     for run in runs.iterdir():
         devices = json.loads((run / "environment.json").read_text())["devices"]
         spent[", ".join(sorted(map(_kind, devices)))] += float((run / "seconds").read_text())
-    told = ", ".join(f"{seconds / 60:.0f} min on {kind}" for kind, seconds in sorted(spent.items()))
-    return f"All runs together, each counted once: {told}."
+    text = ", ".join(f"{seconds / 60:.0f} min on {kind}" for kind, seconds in sorted(spent.items()))
+    return f"All runs together, each counted once: {text}."
 
 
 def _kind(device: str) -> str:
@@ -100,7 +100,7 @@ def _device(outcome: Outcome) -> str:
 
 
 def main(file: Path = Path("docs/results.md"), folder: Path = Path("runs/reproduce")) -> None:
-    """Write the page and its figures."""
+    """Writes the page and its figures."""
     images = file.parent / "images" / "results"
     text = "".join(page(folder, "images/results"))
     images.mkdir(parents=True, exist_ok=True)

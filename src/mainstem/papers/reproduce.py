@@ -1,4 +1,4 @@
-"""Run a published result, check its claims, and keep what came out."""
+"""Reproduction: runs a published result, checks its claims, and stores the outcome."""
 
 import hashlib
 import importlib
@@ -18,8 +18,8 @@ from mainstem.papers.evidence import verdict
 from mainstem.papers.result import SIZES, Numbers, Result
 from mainstem.report import figures
 
-DECIDES = (  # everything but the command line and the results themselves
-    *("advice", "algorithms", "base", "datasets", "engines/simulate", "engines/meeting.py"),
+DECIDES = (  # the sources that decide the numbers: not the command line, not the results
+    *("advice", "algorithms", "base", "datasets", "engines/simulate", "engines/run_context.py"),
     *(
         "measure",
         "parts",
@@ -39,7 +39,7 @@ ORDER = ("fedomd", "fedsea", "ofediq", "dynfedavg", "fedres")
 
 
 class Checked(NamedTuple):
-    """A claim, looked at."""
+    """A claim with its evidence and verdict."""
 
     claim: str
     measured: str
@@ -49,12 +49,12 @@ class Checked(NamedTuple):
 
     @property
     def as_recorded(self) -> bool:
-        """Whether it came out as the spec says."""
+        """Whether the verdict is the one recorded in the spec."""
         return self.verdict in self.recorded.split(" or ")
 
 
 class Outcome(NamedTuple):
-    """What a reproduction came to."""
+    """The outcome of a reproduction."""
 
     name: str
     size: str
@@ -68,17 +68,17 @@ class Outcome(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether every claim came out as recorded."""
+        """Whether every verdict is as recorded."""
         return all(each.as_recorded for each in self.claims)
 
     @property
     def place(self) -> Path:
-        """Where it is kept, inside the folder of all."""
+        """Its folder, inside the folder of all outcomes."""
         return place_of(self.name, self.size, self.seed)
 
 
 def catalogue() -> dict[str, Result]:
-    """All results by name: one for each file in `results`, paper by paper."""
+    """All results by name: one for each file in `results`, ordered by paper."""
     found = [
         importlib.import_module(f"{results.__name__}.{module.name}").RESULT
         for module in pkgutil.iter_modules(results.__path__)
@@ -93,7 +93,7 @@ def _place(result: Result) -> tuple[int, int, str]:
 
 
 def chosen(name: str, size: str) -> list[Result]:
-    """The result of this name, or all; those that want a GPU come last where there is none."""
+    """The result of this name, or all; in the full size, those that need a GPU come last."""
     every = catalogue()
     check.one_of("reproduce", "the result", name, (*every, "all"))
     if name != "all":
@@ -132,9 +132,9 @@ def reproduce(
     folder: Path = Path("runs/reproduce"),
     fresh: bool = False,
 ) -> Outcome:
-    """Run `result`, check its claims, draw its figure, and keep all of it in `folder`.
+    """Runs `result`, checks its claims, draws its figure, and stores everything in `folder`.
 
-    What was finished before with the same code is read, not run, unless `fresh`.
+    What was finished before with the same code is read, not run again, unless `fresh`.
     """
     from mainstem.papers.runner import Runner
 
@@ -177,17 +177,17 @@ def checked(result: Result, size: str, numbers: Numbers) -> Iterator[Checked]:
 
 
 def place_of(name: str, size: str, seed: int) -> Path:
-    """Where the outcome of a size and seed is kept, inside the folder of all."""
+    """The folder of the outcome of a size and seed, inside the folder of all outcomes."""
     return Path(name) / (size if seed == 0 else f"{size}-seed-{seed}")
 
 
 def as_dict(outcome: Outcome) -> dict[str, Any]:
-    """For JSON."""
+    """The outcome as a dictionary, for JSON."""
     return outcome._asdict() | {"claims": [each._asdict() for each in outcome.claims]}
 
 
 def kept(place: Path) -> Outcome | None:
-    """The outcome in a folder, if there is one."""
+    """The outcome stored in a folder, if there is one."""
     file = place / "outcome.json"
     if not file.exists():
         return None
@@ -200,11 +200,11 @@ def kept(place: Path) -> Outcome | None:
 
 
 def digest(result: Result, size: str, seed: int) -> str:
-    """Of everything that decides the outcome: the code, the claims, the size, the seed."""
+    """A digest of everything that decides the outcome: the code, the claims, the size, the seed."""
     from mainstem.papers.runner import fingerprint, imported, source
 
     recorded = [[claim.says, claim.recorded(size), claim.why] for claim in result.claims]
-    told = [result.name, size, repr(sorted(result.size(size).items())), seed, recorded]
+    text = [result.name, size, repr(sorted(result.size(size).items())), seed, recorded]
     found: set[str] = set()
     ahead = {
         _home(each) for each in (result.measure, result.draw, *(c.shows for c in result.claims))
@@ -213,10 +213,10 @@ def digest(result: Result, size: str, seed: int) -> str:
         module = ahead.pop()
         found.add(module)
         ahead |= {each for each in imported(module) if each.startswith(PAPERS)} - found
-    told += [fingerprint(*DECIDES), *(source(module) for module in sorted(found))]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:20]
+    text += [fingerprint(*DECIDES), *(source(module) for module in sorted(found))]
+    return hashlib.sha256(json.dumps(text).encode()).hexdigest()[:20]
 
 
 def _home(function: Any) -> str:
-    """The module that a function, or a part of one, is from."""
+    """The module that defines a function or the function of a `functools.partial`."""
     return str(getattr(function, "func", function).__module__)

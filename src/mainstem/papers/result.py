@@ -1,4 +1,4 @@
-"""A published result: what is run, what the paper says of it, and how it looks."""
+"""Result: a published figure as a spec of what is run, the paper's claims, and how to draw it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ from mainstem.papers.evidence import HOLDS, Evidence
 
 SIZES = ("full", "quick")
 
-Numbers = dict[str, np.ndarray]  # what was measured; the first axis is that of the seeds
+Numbers = dict[str, np.ndarray]  # the measurements; the first axis is that of the seeds
 
 
 class Claim(NamedTuple):
     """A sentence of the paper, and what the numbers must show if it is true.
 
-    `full` and `quick` are the verdicts recorded for the two sizes (None: the claim is not looked at in
-    that size); `why` gives the reason for each that is not "holds".
+    `full` and `quick` are the verdicts recorded for the two sizes (None: the claim is not checked in that
+    size); `why` gives the reason for each that is not "holds".
     """
 
     says: str
@@ -33,7 +33,7 @@ class Claim(NamedTuple):
 class Result(NamedTuple):
     """A figure of a paper as a small spec.
 
-    `measure(runner, **size)` makes the numbers, `draw(numbers)` the figure. `full` and `quick` are the
+    `measure(runner, **size)` computes the numbers, `draw(numbers)` the figure. `full` and `quick` are the
     sizes, `chosen` the constants that the paper leaves open, each with its reason.
     """
 
@@ -47,7 +47,7 @@ class Result(NamedTuple):
     draw: Callable[[Numbers], Any]
     minutes: float  # of the full size, on two cores (on one H200 if `gpu`)
     chosen: tuple[str, ...] = ()
-    gpu: bool = False  # whether the full size wants one
+    gpu: bool = False  # whether the full size needs one
 
     def size(self, name: str) -> Mapping[str, Any]:
         """The constants of a size."""

@@ -1,8 +1,9 @@
 """Dynamic FedAvg's experiment (Rizk, Vlaski and Sayed 2020, Section IV).
 
-Twenty agents of which seven are heard, logistic risk with rho |w|^2 in two dimensions, E_k in [1, 10], B_k
-in [10, 20], fresh data at every step. Deviations are squared, from the minimiser of the population risk at
-the step; entry t is that of the model after t steps. Levels are those of the mean over seeds, in dB.
+Twenty clients (the paper's agents), of which seven participate in a step; logistic risk with rho |w|^2 in two
+dimensions; E_k in [1, 10], B_k in [10, 20]; fresh data at every step. Deviations are squared, from the
+minimiser of the population risk at the step; entry t is that of the model after t steps. Levels are those of
+the mean over seeds, in dB.
 """
 
 import functools
@@ -16,7 +17,7 @@ import mainstem as ms
 from mainstem import parts
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.measure.tracking import between_factor, within_factor
-from mainstem.papers.evidence import Evidence, near, together
+from mainstem.papers.evidence import Evidence, all_of, near
 from mainstem.papers.result import Numbers
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -26,8 +27,8 @@ PAPER = "Rizk, Vlaski and Sayed 2020"
 AGENTS, HEARD, HOLDS = 20, 7, 100
 DRAW = np.random.default_rng(0)
 EPOCHS, BATCH = DRAW.integers(1, 11, AGENTS), DRAW.integers(10, 21, AGENTS)
-SPREAD, RHO = 0.1, 1.0  # sigma_c^2 of the first and third experiment
-SETTLED = 0.6  # a level is taken over what follows this share of the run
+SPREAD, RHO = 0.1, 1.0  # sigma_c^2 in the first and third experiment
+SETTLED = 0.6  # a level is the mean after this share of the run
 CHOSEN = (
     "rho = 1: the paper leaves it open, and finds the best step at 0.1, which is so for this rho.",
     "N_k = 100, w*_0 ~ N(0, I), feature variances uniform in [0.5, 1.5], E_k and B_k drawn once: all open.",
@@ -35,9 +36,9 @@ CHOSEN = (
     "against the drawn data the MSD has a floor that hides the effect.",
     "w_0 = 0, and variances are per coordinate.",
 )
-LOOKS = 2000
+SAMPLED = 2000
 EARLY = 25  # steps, a quarter of 1 / mu for mu = 0.01: the MSD is still above any level
-ALLOWED = 0.1  # of the rate, where it is to be unchanged
+ALLOWED = 0.1  # relative difference of rates that count as equal
 
 
 @functools.cache
@@ -48,7 +49,7 @@ def problem(rho: float = RHO) -> Problem:
 
 @functools.cache
 def world(drift: float = 0.0, spread: float = SPREAD, rho: float = RHO) -> Stream:
-    """The line walks (sigma_q^2 = `drift`), the agents differ (sigma_c^2 = `spread`)."""
+    """The separating line drifts (sigma_q^2 = `drift`), the clients differ (sigma_c^2 = `spread`)."""
     return ms.streams.walking(AGENTS, HOLDS, drift=drift, spread=spread, ridge=2 * rho)
 
 
@@ -74,11 +75,11 @@ def deviation(
 
 
 def small_step(runner: Runner, *, seeds: int) -> np.ndarray:
-    """trace(H^-1 R_s) / 2 of each seed's world without drift: times mu, the MSD of a small step.
+    """trace(H^-1 R_s) / 2 for each seed's stream without drift: times mu, the MSD of a small step.
 
-    H is the Hessian of the aggregate risk and R_s the covariance of the gradient noise, both at the
-    minimiser, from `LOOKS` samples of each agent. `measure.tracking` finds the same for all worlds together;
-    worlds differ by several dB, so that here each seed is set beside its own.
+    H is the Hessian of the aggregate risk and R_s the covariance of the gradient noise, both at the minimiser,
+    from `SAMPLED` samples of each client. `measure.tracking` computes the same for all streams together;
+    streams differ by several dB, so each seed is compared with its own here.
     """
     best = jax.jit(lambda lines, scales: least_risk(lines, scales, 2 * RHO))
     return np.array([_small_step(best, runner.seed + n) for n in range(seeds)])
@@ -92,16 +93,16 @@ def _small_step(solved: Callable[[Any, Any], Any], seed: int) -> float:
     lines = line + agents.offsets
     best = np.asarray(solved(lines, agents.scales), np.float64)
     draw = np.random.default_rng([seed, 12])
-    features = agents.scales[:, None, None] * draw.normal(size=(AGENTS, LOOKS, 2))
+    features = agents.scales[:, None, None] * draw.normal(size=(AGENTS, SAMPLED, 2))
     folded = features * np.sign(np.einsum("kni,ki->kn", features, lines))[..., None]
     wrong = 1 / (1 + np.exp(folded @ best))
     slopes = ridge * best - wrong[..., None] * folded
-    bend = np.einsum("kn,kni,knj->ij", wrong * (1 - wrong), folded, folded) / (AGENTS * LOOKS)
+    bend = np.einsum("kn,kni,knj->ij", wrong * (1 - wrong), folded, folded) / (AGENTS * SAMPLED)
     means = slopes.mean(axis=1)
-    within = np.einsum("kni,knj->kij", slopes, slopes) / LOOKS - np.einsum(
+    within = np.einsum("kni,knj->kij", slopes, slopes) / SAMPLED - np.einsum(
         "ki,kj->kij", means, means
     )
-    between = np.einsum("ki,kj->kij", means, means) - within / LOOKS
+    between = np.einsum("ki,kj->kij", means, means) - within / SAMPLED
     share = within_factor("rizk", HOLDS, BATCH, EPOCHS) + 1 / HOLDS
     noise = share[:, None, None] * within + between_factor(AGENTS, HEARD) * between
     shaken = noise.mean(axis=0) / HEARD
@@ -126,31 +127,31 @@ def late(deviations: np.ndarray, first: int | None = None) -> np.ndarray:
 
 
 def level(deviations: np.ndarray) -> np.ndarray:
-    """The MSD in dB where it has settled, as pseudo-values [seeds]."""
+    """The MSD in dB after it has settled, as pseudo-values [seeds]."""
     return decibels(late(deviations))
 
 
 def rate(deviations: np.ndarray, steps: int) -> np.ndarray:
-    """By how many dB a step the MSD falls in the first `steps`, as pseudo-values [seeds]."""
+    """The decrease of the MSD in dB per step over the first `steps`, as pseudo-values [seeds]."""
     return (decibels(deviations[:, 0]) - decibels(deviations[:, steps])) / steps
 
 
 def as_fast(named: Numbers) -> Evidence:
-    """The rate of each run is that of the first, within a tenth of it."""
+    """The rate of each run equals that of the first, within a tenth of it."""
     rates = {name: rate(run, EARLY) for name, run in named.items()}
     (one, first), *others = rates.items()
     scale = first.mean()
-    found = together(
+    found = all_of(
         *(near({name: each / scale, one: first / scale}, ALLOWED) for name, each in others)
     )
-    told = f"dB a step over the first {EARLY}, relative to {scale:.4f}: {found.measured}"
-    return Evidence(told, found.margins)
+    text = f"dB a step over the first {EARLY}, relative to {scale:.4f}: {found.measured}"
+    return Evidence(text, found.margins)
 
 
 def drawn(runs: Numbers, theory: Mapping[str, float] | None = None) -> Any:
-    """The MSD of each run over the steps, with a band; dashed the levels of `theory`, if any.
+    """The MSD of each run over the steps, with a band; dashed lines are the levels of `theory`, if any.
 
-    With those the steps, from 1 on, have a logarithmic axis: step sizes differ by orders of magnitude.
+    With `theory`, the steps, from 1 on, have a logarithmic axis: step sizes differ by orders of magnitude.
     """
     first = 0 if theory is None else 1
     steps = {name: np.arange(first, run.shape[1]) for name, run in runs.items()}

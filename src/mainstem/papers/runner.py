@@ -1,9 +1,9 @@
-"""Makes runs, or finds them: what the same code made before of the same spec is not made again.
+"""Runner: makes runs, and reuses those that the same code made before from the same spec.
 
-Runs are shared between results (a figure at 50 clients is a point of a figure over clients), and lie in
-folders named after the digest of their spec, sizes and seeds included, and of the code that decides their
-numbers: the engine, and the modules that made the algorithm, the problem and the stream with all that they
-import. A change there makes runs anew; a change of a figure, a claim or another algorithm does not.
+Runs are shared between results (a figure at 50 clients is a point of a figure over clients). Their folders are
+named after the digest of their spec, sizes and seeds included, and of the code that decides their numbers: the
+engine, and the modules that define the algorithm, the problem and the stream with everything that they import.
+A change there causes new runs; a change of a figure, a claim or another algorithm does not.
 """
 
 import ast
@@ -24,7 +24,7 @@ from mainstem.spec import name_of, plain
 from mainstem.value import Value, parts_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENGINE = ("engines/simulate", "engines/meeting.py", "base", "random.py", "replay.py")
+ENGINE = ("engines/simulate", "engines/run_context.py", "base", "random.py", "replay.py")
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def makers(made: Value) -> Iterator[str]:
 
 @functools.cache
 def source(module: str) -> str:
-    """The text of a module."""
+    """The source text of a module."""
     found = importlib.util.find_spec(module)
     assert found is not None
     assert found.origin is not None
@@ -57,7 +57,7 @@ def source(module: str) -> str:
 
 @functools.cache
 def imported(module: str) -> frozenset[str]:
-    """The modules of this package that a module takes something from, wherever it imports that from."""
+    """The modules of this package that define what a module imports, whichever module it imports that from."""
     tree, found = ast.parse(source(module)), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mainstem"):
@@ -68,7 +68,7 @@ def imported(module: str) -> frozenset[str]:
 
 
 def _named(name: str) -> Any:
-    """A module, or what is found in one under a name; None: neither."""
+    """A module, or the object of that name in one; None: neither."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -77,7 +77,7 @@ def _named(name: str) -> Any:
 
 
 def _taken(given: Any, name: str, tree: ast.AST) -> set[str]:
-    """The modules that have what `tree` takes from `given`, which it knows by this name."""
+    """The modules that define what `tree` uses of `given`, which has this name in `tree`."""
     if not _gathers(given):
         return _homes(given)
     found = set()
@@ -92,20 +92,20 @@ def _taken(given: Any, name: str, tree: ast.AST) -> set[str]:
 
 
 def _gathers(given: Any) -> bool:
-    """Whether this is a module that only hands on what others have."""
+    """Whether this is a module that only re-exports what others define."""
     is_module = isinstance(given, types.ModuleType)
     return is_module and (hasattr(given, "__path__") or given.__name__ == "mainstem.extend")
 
 
 def _homes(given: Any) -> set[str]:
-    """The module of this package that something is, or was written in."""
+    """The module of this package that `given` is, or is defined in."""
     is_module = isinstance(given, types.ModuleType)
     home = given.__name__ if is_module else getattr(given, "__module__", None)
     return {str(home)} if str(home).startswith("mainstem") else set()
 
 
 def _path(node: ast.AST) -> list[str]:
-    """a.b.c as its names."""
+    """The names in a.b.c, as a list."""
     if isinstance(node, ast.Attribute):
         before = _path(node.value)
         return [*before, node.attr] if before else []
@@ -113,9 +113,9 @@ def _path(node: ast.AST) -> list[str]:
 
 
 def needed(modules: set[str]) -> set[str]:
-    """These modules, and those of this package that they import, however far down.
+    """These modules, and those of this package that they import, directly or indirectly.
 
-    A result's own module is taken alone: of what it imports, claims and figures decide no number.
+    A result's own module is taken alone: the claims and figures that it imports decide no number.
     """
     found: set[str] = set()
     ahead = set(modules)
@@ -128,20 +128,20 @@ def needed(modules: set[str]) -> set[str]:
 
 
 def code(*made: Any) -> str:
-    """A digest of the code that decides the numbers of a run of these."""
+    """A digest of the code that decides the numbers of a run of these values."""
     modules = sorted(needed({module for value in made for module in makers(value)}))
-    told = [fingerprint(*ENGINE), *(f"{module}: {source(module)}" for module in modules)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    text = [fingerprint(*ENGINE), *(f"{module}: {source(module)}" for module in modules)]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
 class Runner:
-    """Where runs are kept, and the first seed of each."""
+    """The folder of the runs, and the first seed of each."""
 
     def __init__(self, folder: Path, seed: int = 0):
         self.folder = folder
         self.seed = seed
         self.devices: set[str] = set()
-        self.saved = 0.0  # seconds that earlier calls spent on runs which this one found
+        self.saved = 0.0  # seconds that earlier calls spent on runs that this one reuses
 
     def place(
         self, algorithm: Algorithm, problem: Problem, stream: Stream, settings: dict[str, Any]

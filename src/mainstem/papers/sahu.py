@@ -1,7 +1,7 @@
-"""FedSEA's claims on worlds whose expected losses are known (Sahu, Jawanpuria and Sharma 2026).
+"""FedSEA's claims on streams whose expected losses are known (Sahu, Jawanpuria and Sharma 2026).
 
-The paper has no experiments. Here its adversary moves the mean of normal targets, the losses are quadratic, and
-the expected regret (3) is exact given the models. Every constant is 1 unless a result varies it.
+The paper has no experiments. Here its adversary changes the mean of normal targets, the losses are quadratic,
+and the expected regret (3) is exact given the models. Every constant is 1 unless a result varies it.
 """
 
 import math
@@ -31,7 +31,8 @@ def world(
     temporal: float = 0.0,
     drift: str = "alternating",
 ) -> Stream:
-    """L = D = sigma^2 = 1; zeta^2 is `spatial` (0 for a single client), the mean of K_t^2 `temporal`."""
+    """The stream with L = D = sigma^2 = 1; zeta^2 is `spatial` (0 for a single client), the mean of K_t^2
+    `temporal`."""
     return ms.streams.sea_quadratic(
         clients,
         DIMENSION,
@@ -50,7 +51,7 @@ def regret(
     seeds: int,
     problem: Problem | None = None,
 ) -> np.ndarray:
-    """Expected regret (3) at the prefixes `at`, [seeds, prefixes], of a run as long as the last.
+    """Expected regret (3) at the prefixes `at`, [seeds, prefixes], of a run as long as the longest.
 
     In float64: a difference of two regrets can be a thousandth of the losses.
     """
@@ -68,7 +69,7 @@ def regret(
 
 
 def balanced(steps: int, *, clients: int, temporal: float = 0.0) -> float:
-    """The step of eq. (10): D^2 / eta and T eta (sigma^2 / M + L K^2) of (9) are equal, constants left out."""
+    """The step size of eq. (10): D^2 / eta and T eta (sigma^2 / M + L K^2) of (9) are equal, without constants."""
     return 1 / math.sqrt(steps * (1 / clients + temporal))
 
 
@@ -78,10 +79,10 @@ def spaced(first: int, last: int, count: int) -> np.ndarray:
 
 
 def tidy(figure: Any, ticks: Mapping[int, Any], legends: Container[int] = range(99)) -> Any:
-    """A legend in each panel instead of one for all, and marks on logarithmic axes that do not collide.
+    """Gives each panel its own legend, and sets ticks on logarithmic axes that do not overlap.
 
-    `ticks` says where the horizontal axis of a panel has its marks, `legends` which panels have a legend. What
-    comes before a colon in the name of a curve tells the panels apart and is left out.
+    `ticks` gives the ticks of a panel's horizontal axis, `legends` the panels that have a legend. The part of a
+    curve's name before a colon identifies the panel and is left out.
     """
     from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
@@ -98,7 +99,7 @@ def tidy(figure: Any, ticks: Mapping[int, Any], legends: Container[int] = range(
                 lambda value, _: f"{value:.2g}" if 0 < value < 1 else f"{value:,.0f}"
             )
         handles, names = axes.get_legend_handles_labels()
-        told = [name.split(": ")[-1] for name in names]
+        text = [name.split(": ")[-1] for name in names]
         if n in legends:
-            axes.legend(handles, told, fontsize="x-small", frameon=False)
+            axes.legend(handles, text, fontsize="x-small", frameon=False)
     return figure

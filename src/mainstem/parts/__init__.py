@@ -1,4 +1,4 @@
-"""Small values, freely combined: mirror maps, domains, step sizes, syncs, participations, codecs, collects."""
+"""Parts of algorithms: mirror maps, domains, step sizes, syncs, participations, codecs, collects, optimizers."""
 
 from mainstem.parts.codec import half, plain, top_k
 from mainstem.parts.collect import clipped, each, median, total, trimmed_mean

@@ -1,4 +1,4 @@
-"""Exact minima over a Euclidean ball."""
+"""Minimisation over a Euclidean ball."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,22 +9,22 @@ import numpy as np
 
 from mainstem.base import Params
 
-NEWTON = 40  # steps of Newton's method on a scalar: far more than rounding leaves room for
-MOST = 60  # outer steps of the search for a minimum
+NEWTON = 40  # steps of Newton's method on a scalar: more than enough for full precision
+MOST = 60  # the most steps of `minimise`
 
 
 def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -> Params:
     r"""The minimiser of w'Aw/2 - b'w over |w| <= radius (None: everywhere), A semidefinite, b in its range.
 
-    Where it is not unique, the one nearest `current`. An eigenvalue that rounding cannot tell from
-    zero counts as zero.
+    If it is not unique, the one nearest to `current`. An eigenvalue within rounding error of zero
+    counts as zero.
     """
     eigenvalues, basis = jnp.linalg.eigh(matrix)
     noise = jnp.finfo(eigenvalues.dtype).eps ** 0.75 * jnp.max(jnp.abs(eigenvalues))
     curved = eigenvalues > noise
     linear, here = basis.T @ vector, basis.T @ current
     least = jnp.where(curved, linear / jnp.where(curved, eigenvalues, 1), 0)
-    level = jnp.where(curved, 0, here)  # where it makes no difference, stay
+    level = jnp.where(curved, 0, here)  # in flat directions, stay at `current`
     if radius is None:
         return basis @ (least + level)
     room = jnp.maximum(radius**2 - jnp.sum(least**2), 0)
@@ -36,10 +36,10 @@ def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -
 
 
 def on_edge(curve: Any, linear: Any, radius: float) -> Any:
-    """b / (a + m) with m >= 0 such that its length is the radius; all a > 0. Compiled where b is JAX's.
+    """b / (a + m) with m >= 0 such that its length is the radius; all a > 0. Compiled if b is a JAX array.
 
-    1/length is concave and rising in m, so that Newton's method comes from below and never
-    overshoots (More and Sorensen 1983).
+    1 / length is concave and increasing in m, so that Newton's method approaches m from below and
+    never overshoots (More and Sorensen 1983).
     """
     compiled = isinstance(linear, jax.Array)
     xp, repeated = (jnp, jax.lax.fori_loop) if compiled else (np, _repeated)
@@ -64,18 +64,18 @@ def _repeated(first: int, last: int, function: Callable[[int, Any], Any], state:
 
 
 class Found(NamedTuple):
-    """A point in the ball, and the proof: the value there is at most `gap` above the minimum."""
+    """A point in the ball, with a certificate: the value there is at most `gap` above the minimum."""
 
     params: Params
     gap: Any
 
 
 def minimise(function: Callable[[Params], Any], start: Params, radius: float) -> Found:
-    """The minimum of a smooth convex function over |w| <= radius, to a certificate.
+    """Minimises a smooth convex function over |w| <= radius, with a certificate.
 
-    Newton's method, each model minimised exactly over the ball, with a line search; where a
-    Frank-Wolfe step leads lower (a saturated loss has a slope but no curvature) it is taken instead.
-    It stops once the Frank-Wolfe gap <g, w> + radius |g| is as small as rounding lets it be.
+    Newton's method with a line search; each quadratic model is minimised exactly over the ball. If a
+    Frank-Wolfe step gives a lower value (a saturated loss has a slope but no curvature), it is taken
+    instead. Stops when the Frank-Wolfe gap <g, w> + radius |g| is at the level of rounding error.
     """
     tolerance = 32 * jnp.finfo(start.dtype).eps
     slope_of, curve_of = jax.grad(function), jax.hessian(function)
@@ -99,7 +99,7 @@ def minimise(function: Callable[[Params], Any], start: Params, radius: float) ->
         ahead = params + steps[None, :, None] * jnp.stack([newton, across])[:, None]
         values = jax.vmap(jax.vmap(function))(ahead)
         fits = values[0] <= value + 1e-4 * steps * (slope @ newton)
-        near, far = jnp.argmax(fits), jnp.argmin(values[1])  # the full step where none fits
+        near, far = jnp.argmax(fits), jnp.argmin(values[1])  # the full step if none fits
         lower = values[1, far] < values[0, near] - noise
         moved = jnp.where(lower, ahead[1, far], ahead[0, near])
         after = gap(moved)

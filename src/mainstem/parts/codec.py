@@ -1,4 +1,4 @@
-"""Codecs: how a body travels. Each knows its bits by formula and packs real bytes."""
+"""Codecs: encode a message as arrays or bytes, and count its bits."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ LARGEST_HALF = float(np.finfo(np.float16).max)
 
 @value
 class plain(Codec):
-    """The numbers as they are: 32 (or 64) bits each.
+    """No compression: 32 (or 64) bits for each number.
 
     >>> plain().bits(650, 32)
     20800.0
@@ -51,7 +51,7 @@ class plain(Codec):
 
 @value
 class half(Codec):
-    """Half precision: 16 bits each.
+    """Half precision: 16 bits for each number.
 
     >>> half().nbytes(650, 32)
     1300
@@ -76,7 +76,7 @@ class half(Codec):
         return np.frombuffer(data, np.float16, size)
 
     def variance(self, size: int) -> float | None:
-        return 2.0**-22  # a number is off by at most 2^-11 of itself
+        return 2.0**-22  # the relative error of a number is at most 2^-11
 
 
 @value

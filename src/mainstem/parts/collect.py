@@ -1,4 +1,4 @@
-"""Collect: what the server gets to see of the bodies that arrived."""
+"""Collect: how the server combines the messages that arrived."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from mainstem.value import part, positive, static, value
 
 @value
 class total(Collect):
-    """The weighted sum of the bodies.
+    """The weighted sum of the messages.
 
     >>> total().additive
     True
@@ -20,15 +20,15 @@ class total(Collect):
     additive = True
 
     def gather(self, got: Arrivals, clients: int) -> Collected:
-        # the unheard may hold anything, even NaN
+        # rows without a message may contain anything, even NaN
         spoken = jnp.where(got.weights[:, None] > 0, got.bodies, 0)
-        total = jnp.matmul(got.weights, spoken, precision="highest")  # on a GPU too
+        total = jnp.matmul(got.weights, spoken, precision="highest")  # full precision on a GPU too
         return Collected(total, jnp.sum(got.weights), jnp.sum(got.weights > 0), clients)
 
 
 @value
 class each(Collect):
-    """Every body with its sender, the step it was sent and the broadcast its sender held then.
+    """Every message with its sender, the step at which it was sent and the broadcast that its sender had then.
 
     >>> each().based
     True
@@ -43,7 +43,7 @@ class each(Collect):
 
 @value
 class median(Collect):
-    """The coordinate-wise median of the bodies, in the place of their mean.
+    """The coordinate-wise median of the messages, in place of their mean.
 
     >>> median().additive
     False
@@ -62,13 +62,13 @@ def _share(owner: str, name: str, share: float) -> float:
 
 @value
 class trimmed_mean(Collect):
-    """The mean without the lowest and the highest `share` of the bodies, for each coordinate.
+    """The mean without the lowest and the highest `share` of the messages, for each coordinate.
 
     >>> trimmed_mean(0.2)
     trimmed_mean(share=0.2)
     """
 
-    share: float = static(checked=_share)  # static: it decides how many go, the same in every dtype
+    share: float = static(checked=_share)  # static: cuts the same number in every dtype
 
     def gather(self, got: Arrivals, clients: int) -> Collected:
         count, rank = jnp.sum(got.weights > 0), jnp.arange(len(got.bodies))
@@ -79,7 +79,7 @@ class trimmed_mean(Collect):
 
 @value
 class clipped(Collect):
-    """`of` of bodies that are shortened to length `norm` at most.
+    """Clips each message to the length `norm`, then combines them with `of`.
 
     >>> clipped(1.0, of=median())
     clipped(norm=1.0, of=median())
@@ -99,7 +99,7 @@ class clipped(Collect):
 
 
 def _ranked(kept: jax.Array, got: Arrivals, clients: int) -> Collected:
-    """The mean of the bodies whose rank is kept, for each coordinate, as if it were the mean of all."""
+    """For each coordinate, the mean of the messages whose rank is in `kept`, in place of the mean of all."""
     bodies, weights = got.bodies, got.weights
     arrived = weights > 0
     count = jnp.sum(arrived)

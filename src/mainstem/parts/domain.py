@@ -1,4 +1,4 @@
-"""Domains: the closed convex sets in which models live. Euclidean projections are optax's."""
+"""Domains: closed convex sets of models. Euclidean projections are optax's."""
 
 import itertools
 import math
@@ -12,12 +12,12 @@ from mainstem import check
 from mainstem.base import Domain
 from mainstem.value import leaf, positive, value
 
-CORNERS = 12  # dimensions of a box of which all corners are listed
+CORNERS = 12  # the corners of a box are listed up to this dimension
 
 
 @value
 class everything(Domain):
-    """The whole space.
+    """The entire space.
 
     >>> everything().bounded
     False
@@ -42,7 +42,7 @@ class everything(Domain):
 
 
 def _ends(owner: str, name: str, given: Any) -> Any:
-    """A number, or one for each coordinate; it may be infinite."""
+    """Checks a bound: a number, or one for each coordinate; it may be infinite."""
     try:
         ends = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def _ends(owner: str, name: str, given: Any) -> Any:
 
 @value
 class box(Domain):
-    """Every coordinate in [low, high]: one pair of ends for all, or one for each, or infinite ones.
+    """Every coordinate in [low, high]. A bound is one number or one for each coordinate, and may be infinite.
 
     >>> box(-1, 1).project(np.array([3.0, 0.5])).tolist()
     [1.0, 0.5]
@@ -182,7 +182,7 @@ class l1_ball(Domain):
 
 
 def power(owner: str, name: str, p: Any) -> float:
-    """A norm's exponent, in (1, 2], where |x|_p^2 / 2 is strongly convex."""
+    """Checks the exponent of a norm: in (1, 2], where |x|_p^2 / 2 is strongly convex."""
     p = check.number(owner, name, p)
     if not 1 < p <= 2 or math.isclose(p, 1):
         raise check.refuse(owner, name, "lie in (1, 2]", p)
@@ -191,7 +191,7 @@ def power(owner: str, name: str, p: Any) -> float:
 
 @value
 class p_ball(Domain):
-    """p-norm at most `radius`: the domain of the p-norm map, which has no euclidean projection here.
+    """p-norm at most `radius`: the domain of the p-norm map. It has no euclidean projection here.
 
     >>> p_ball(1.5, radius=1).projects
     False
@@ -218,6 +218,6 @@ class p_ball(Domain):
 
 
 def _norm(g: np.ndarray, p: float) -> Any:
-    """The p-norm; scaled, since a large p over- and underflows."""
+    """The p-norm; scaled, because a large p overflows or underflows."""
     largest = np.max(np.abs(g))
     return largest * np.sum(np.abs(g / (largest or 1)) ** p) ** (1 / p)

@@ -1,4 +1,4 @@
-"""The fields that most algorithms have: which part, and what stands there if nothing is said."""
+"""Fields that most algorithms have: the kind of part, and its default."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ from mainstem.value import leaf, part
 
 
 def any_sync() -> Any:
-    """After which steps; every step."""
+    """A field for a sync; the default is every step."""
     return part(Sync, "every(5)", default=every(1))
 
 
 def any_participation() -> Any:
-    """Who is heard; everyone."""
+    """A field for a participation; the default is everyone."""
     return part(Participation, "exactly(5)", default=everyone())
 
 
 def any_codec() -> Any:
-    """How a message travels; as it is."""
+    """A field for a codec; the default is plain."""
     return part(Codec, "plain()", default=plain())
 
 
 def any_sum() -> Any:
-    """What the server makes of messages, where it needs no more than a sum or a mean; the total."""
+    """A field for a collect that gives a sum or a mean; the default is the total."""
     return leaf(default=total(), checked=_summing)
 
 

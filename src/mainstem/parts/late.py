@@ -1,4 +1,4 @@
-"""Gradients that wait until the message they went with has come back."""
+"""Late gradients: own gradients that wait until a broadcast contains the message of the same step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,31 +10,31 @@ from mainstem.base import Params
 
 
 class Late(NamedTuple):
-    """As many places as messages can be on their way at once."""
+    """A buffer with one place for each message that can be in flight at once."""
 
     slopes: Any  # [places, size]
-    when: Any  # [places], the step each was sent; 0: empty
+    when: Any  # [places], the step at which its message was sent; 0: empty
 
 
 def nothing(places: int, like: Params) -> Late:
-    """All places empty."""
+    """An empty buffer."""
     return Late(jnp.zeros((places, like.size), like.dtype), jnp.zeros(places, jnp.int32))
 
 
 def put(late: Late, slope: Params, t: Any, whether: Any) -> Late:
-    """`slope` into the oldest place, if `whether`: what is still there was never heard."""
+    """Stores `slope` in the oldest place, if `whether`; a gradient that is still there was never merged."""
     oldest = jnp.arange(late.when.size) == jnp.argmin(late.when)
     place = oldest & whether
     return Late(jnp.where(place[:, None], slope, late.slopes), jnp.where(place, t, late.when))
 
 
 def due(late: Late, merged: Any) -> Any:
-    """Which were sent at or before the step `merged`."""
+    """Which gradients are due: their message was sent at or before the step `merged`."""
     return (late.when > 0) & (late.when <= merged)
 
 
 def taken(late: Late, merged: Any, state: Any, step: Callable[..., Any]) -> tuple[Late, Any]:
-    """`step(state, slope, when, whether)` for each that is due, the oldest first; and the rest."""
+    """Applies `step(state, slope, when, whether)` to each due gradient, oldest first. The rest, and the state."""
 
     def waiting(held: Any) -> Any:
         return jnp.any(due(held[0], merged))
@@ -50,7 +50,7 @@ def taken(late: Late, merged: Any, state: Any, step: Callable[..., Any]) -> tupl
 
 
 def _first(late: Late, merged: Any) -> tuple[Params, Any, Late]:
-    """The first of those that are due (zero if none is), when it was sent, and the rest."""
+    """The oldest due gradient (zero if none is due), the step of its message, and the rest."""
     waiting = due(late, merged)
     when = jnp.min(jnp.where(waiting, late.when, jnp.iinfo(jnp.int32).max))
     mine = waiting & (late.when == when)

@@ -11,17 +11,17 @@ from mainstem.random import Key
 
 
 def minibatch(held: Batch, sizes: Any, at: At, e: Any) -> Batch:
-    """The mini-batch of epoch e: client k's size of what it holds."""
+    """The mini-batch of epoch e, with the size for client k, from the samples that it holds."""
     size = of_client(sizes, at.k)
     drawn = chosen(random.fold(at.key, e), held.weights > 0, size)
     return held._replace(weights=drawn.astype(held.weights.dtype) / size)
 
 
 def chosen(key: Key, real: Any, size: Any) -> jax.Array:
-    """Which of the `real` samples are in a random set of that size: those with the smallest draws.
+    """Which of the `real` samples are in a random set of this size: those with the smallest draws.
 
-    The last bits of a draw are its place, so that no two are equal; the bound that `size` of them
-    lie below is found bit by bit, which is faster than sorting.
+    The last bits of a draw are its index, so that no two draws are equal. The bound with `size` draws
+    below it is found bit by bit, which is faster than sorting.
     """
     places = max(1, (len(real) - 1).bit_length())
     draws = (random.bits(key, real.shape) >> (places + 1)) << places

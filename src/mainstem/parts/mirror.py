@@ -1,7 +1,7 @@
 r"""Mirror maps: the geometry of a step (Mitra et al. 2021, eq. (3)).
 
-Each solves argmin over the domain of <g, x> + B(x, params) / rate exactly, and is offered only on
-the domains where it can: a euclidean projection after another map's step is not a mirror step.
+Each map computes argmin <g, x> + B(x, params) / rate over the domain exactly, and accepts only domains
+where it can: a euclidean projection after the step of another map is not a mirror step.
 """
 
 from typing import Any
@@ -30,6 +30,7 @@ class euclidean(Mirror):
     domain: Domain = part(Domain, BOX, default=everything())
 
     dual_norm = "l2"
+    quadratic = True
 
     def admit(self) -> None:
         if not self.domain.projects:
@@ -59,14 +60,21 @@ class entropy(Mirror):
 
     domain: Domain = part(Domain, BOX, default=simplex())
 
-    dual_norm = "max"
-
     def admit(self) -> None:
         if not self.domain.unit_sum and self.domain.bounds is None:
             raise _inexact("entropy", "simplex or box", self.domain)
         if self.domain.bounds is not None and np.min(self.domain.bounds[0]) <= 0:
             wanted = "be the simplex or a box with low above 0"
             raise check.refuse("entropy", "domain", wanted, self.domain)
+
+    @property
+    def dual_norm(self) -> str:
+        return "max" if self.domain.unit_sum else "l2"
+
+    @property
+    def strong_convexity(self) -> float:
+        """1 in the l1 norm on the simplex; on a box 1 / high in the l2 norm, since psi'' = 1 / x."""
+        return 1.0 if self.domain.bounds is None else float(1 / np.max(self.domain.bounds[1]))
 
     @property
     def separable(self) -> bool:
@@ -79,7 +87,7 @@ class entropy(Mirror):
         return weight / jnp.sum(weight)
 
     def start(self, params: Params) -> Params:
-        """`params` if it is a positive point of the simplex, else the uniform one."""
+        """On the simplex: `params` if it is a positive point of it, else the uniform point."""
         if self.domain.bounds is not None:
             return self.domain.project(params)
         inside = jnp.all(params > 0) & (jnp.abs(jnp.sum(params) - 1) < 1e-3)
@@ -96,9 +104,9 @@ class entropy(Mirror):
 
 @value
 class p_norm(Mirror):
-    """psi = |x|_p^2 / 2 with p in (1, 2], on everything or on its own ball.
+    """psi = |x|_p^2 / 2 with p in (1, 2], on the entire space or on a ball of the same norm.
 
-    The map breaks Assumption 2 of Mitra et al. for some triples: no theorem is claimed for it.
+    The map violates Assumption 2 of Mitra et al. for some triples: no theorem is claimed for it.
 
     >>> p_norm(1.5).domain
     everything()
@@ -124,7 +132,7 @@ def _inexact(owner: str, wanted: str, domain: Domain) -> Exception:
 
 
 def _link(x: Params, p: Any) -> Params:
-    """The gradient of |x|_p^2 / 2; that of the dual norm is its inverse."""
+    """The gradient of |x|_p^2 / 2; its inverse is the gradient for the dual norm."""
     largest = jnp.max(jnp.abs(x))
     unit = x / jnp.where(largest > 0, largest, 1)
     norm = jnp.sum(jnp.abs(unit) ** p) ** (1 / p)

@@ -1,4 +1,4 @@
-"""Network: how many extra steps a message takes on each client's links."""
+"""Network: the delay, in steps, of messages on each client's uplink and downlink."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ class network(Value):
 
     @property
     def instant(self) -> bool:
-        """Whether nothing is delayed."""
+        """Whether there are no delays."""
         return not np.any(self.up) and not np.any(self.down)
 
     def fitted(self, clients: int, steps: int) -> "network":
-        """The network with a delay for each client; refused if it does not fit the run."""
+        """The network with one delay for each client. Raises `BadParameter` if it does not fit the run."""
         for name in ("up", "down"):
             delays = getattr(self, name)
             if np.ndim(delays) and np.size(delays) != clients:

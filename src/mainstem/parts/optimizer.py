@@ -1,4 +1,4 @@
-"""Server optimizers: how the server moves by the mean gradient. The rules are optax's."""
+"""Server optimizers: how the server updates its model with the mean gradient. The rules are optax's."""
 
 import inspect
 import numbers as numbers_
@@ -13,16 +13,16 @@ from mainstem.value import leaf, static, value
 
 
 def _gives_a_rule(make: Any) -> bool:
-    """Whether a function says of itself that it returns a transformation."""
+    """Whether the return annotation of a function is an optax transformation."""
     if not inspect.isfunction(make):
         return False
-    said = inspect.signature(make).return_annotation
-    return isinstance(said, type) and issubclass(said, optax.GradientTransformation)
+    returned = inspect.signature(make).return_annotation
+    return isinstance(returned, type) and issubclass(returned, optax.GradientTransformation)
 
 
 @value
 class Named(Optimizer):
-    """A rule of optax by its name, with its numbers as leaves: one program for every learning rate."""
+    """A rule of optax by name. Its numbers are leaves: one program serves every learning rate."""
 
     rule: str = static()
     numbers: dict[str, float] = leaf()
@@ -30,7 +30,7 @@ class Named(Optimizer):
 
     def admit(self) -> None:
         make = getattr(optax, self.rule, None) if isinstance(self.rule, str) else None
-        if not _gives_a_rule(make):  # nothing else is ever called by its name
+        if not _gives_a_rule(make):  # no other function is ever called by its name
             wanted = 'name a rule of optax, such as "adam"'
             raise check.refuse("optimizer", "rule", wanted, self.rule)
         try:
@@ -53,7 +53,7 @@ class Named(Optimizer):
 
 @value
 class Transformation(Optimizer):
-    """An optax transformation that was made elsewhere: equal to itself alone, and not written to files."""
+    """An optax transformation made by the caller: equal only to itself, and not written to files."""
 
     of: Any = static()
 
@@ -76,7 +76,7 @@ def optimizer(rule: str, **arguments: Any) -> Optimizer:
 
 
 def _is_number(rule: Any, name: str, given: Any) -> bool:
-    """Whether an argument is one that varies: a float, or a whole number where optax takes a float."""
+    """Whether an argument becomes a leaf: a float, or an integer where optax takes a float."""
     if isinstance(given, bool) or not isinstance(given, numbers_.Real):
         return False
     if not isinstance(given, numbers_.Integral):
@@ -87,7 +87,7 @@ def _is_number(rule: Any, name: str, given: Any) -> bool:
 
 
 def as_optimizer(owner: str, name: str, given: Any) -> Optimizer:
-    """`given` itself, or an optax transformation as a part."""
+    """`given` itself, if it is an `Optimizer`, or an optax transformation as one."""
     if isinstance(given, Optimizer):
         return given
     if isinstance(given, optax.GradientTransformation):

@@ -1,4 +1,4 @@
-"""Participation: who is heard at a sync. Drawn from the run's key, so any process can know it."""
+"""Participation: which clients are sampled at a sync. Drawn from the run's key, so any process can compute it."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class everyone(Participation):
 
 @value
 class bernoulli(Participation):
-    """Each client by a coin of its own: one rate, or a rate for each client.
+    """Each client independently: one rate, or a rate for each client.
 
     >>> bernoulli([0.5, 1.0]).expected(clients=2)
     1.5
@@ -100,9 +100,9 @@ def _table(owner: str, name: str, trace: Any) -> np.ndarray:
 
 @value
 class given(Participation):
-    """A recorded trace: `trace[t - 1][k]` says whether client k is heard at step t.
+    """A recorded table: `trace[t - 1][k]` is whether client k participates at step t.
 
-    A message counts as often as its client was not heard for it: by one over its share of the trace.
+    The weight of a message is 1 / (the share of steps in the table at which its client participates).
 
     >>> given([[True, False], [True, True]]).expected(clients=2)
     1.5

@@ -1,8 +1,8 @@
-r"""The (s, b) stochastic quantiser (Kwon et al. 2023, Definition 2).
+r"""Quantiser: the (s, b) stochastic quantiser (Kwon et al. 2023, Definition 2).
 
-A body of D numbers is cut into b contiguous blocks of near-equal size. An entry v of a block B
+A message of D numbers is divided into b contiguous blocks of near-equal size. An entry v of a block B
 becomes |B|_2 sign(v) m / s, where m is one of the two integers around s |v| / |B|_2, drawn so that
-the result is unbiased. It costs a word for each block and 1 + log2(s + 1) bits for each entry, and
+the result is unbiased. A message takes a word for each block and 1 + log2(s + 1) bits for each entry, and
 its variance is at most min(d / s^2, sqrt(d) / s) |v|^2 with d = ceil(D / b).
 """
 
@@ -19,7 +19,7 @@ from mainstem.value import integer, value
 
 
 class Quantised(NamedTuple):
-    """A body as it travels: a norm for each block, a signed level for each entry."""
+    """An encoded message: a norm for each block, a signed level for each entry."""
 
     norms: Any
     levels: Any  # int32 in [-s, s]
@@ -50,7 +50,7 @@ class quantiser(Codec):
         stretch = self.levels / jnp.where(spread > 0, spread, 1)
         draws = random.uniform(key, (vector.size,), vector.dtype)
         drawn = (jnp.abs(vector) * stretch + draws).astype(jnp.int32)  # rounds down
-        drawn = jnp.minimum(drawn, self.levels)  # rounding can lift an entry as large as its block
+        drawn = jnp.minimum(drawn, self.levels)  # an entry as large as its block can round to s + 1
         return Quantised(norms, jnp.where(vector < 0, -drawn, drawn))
 
     def decode(self, code: Quantised, size: int) -> Params:
@@ -104,18 +104,18 @@ def _norms(vector: Params, blocks: int) -> Params:
         jnp.matmul(part**2, jnp.ones(part.shape[1], part.dtype), precision="highest")
         for part in _blocks(vector, blocks)
     ]
-    return jnp.sqrt(jnp.concatenate(squares))  # a product with ones: the faster sum on the CPU
+    return jnp.sqrt(jnp.concatenate(squares))  # a product with ones is faster than a sum on the CPU
 
 
 def _blocks(vector: Params, blocks: int) -> tuple[Params, Params]:
-    """The longer blocks as rows, and the shorter ones."""
+    """The longer blocks as rows, and the shorter blocks as rows."""
     short, longer = divmod(vector.size, blocks)
     cut = longer * (short + 1)
     return vector[:cut].reshape(longer, short + 1), vector[cut:].reshape(blocks - longer, short)
 
 
 def _spread(norms: Params, size: int, blocks: int) -> Params:
-    """Each entry's block norm."""
+    """The norm of its block, for each entry."""
     short, longer = divmod(size, blocks)
     parts = (norms[:longer], short + 1), (norms[longer:], short)
     rows = [jnp.broadcast_to(part[:, None], (part.size, width)).ravel() for part, width in parts]

@@ -1,4 +1,4 @@
-"""Step sizes: how far to go at step t."""
+"""Step-size rules: the rate at step t."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ def _time(t: Any) -> Any:
 
 @value
 class constant(Step):
-    """The same rate at every step; a plain number where a step is taken stands for it.
+    """The same rate at every step. A plain number is accepted in its place.
 
     >>> constant(0.1).always
     0.1
@@ -57,7 +57,7 @@ class inverse_time(Step):
 
     Mitra et al. 2021, Theorem 2 with the curvature convention of `docs/algorithms/fedomd.md`: for
     the euclidean map a loss with curvature c has sigma = 2 c, so the step is 1 / (c t). A `shift`
-    of the order of the condition number keeps the first steps stable.
+    of the order of the condition number makes the first steps stable.
 
     >>> float(inverse_time(sigma=2.0).rate((), None, 4.0)[0])
     0.25
@@ -76,7 +76,7 @@ class inverse_time(Step):
 
 @value
 class adagrad(Step):
-    """scale / sqrt(floor + sum of squared gradients), for each coordinate of its own.
+    """scale / sqrt(floor + sum of squared gradients), separately for each coordinate.
 
     >>> adagrad(1.0).coordinatewise
     True
@@ -98,7 +98,7 @@ class adagrad(Step):
 
 @value
 class schedule(Step):
-    """A function of t = 1, 2, ..., such as one of optax's schedules; no theorem speaks of it.
+    """A function of t = 1, 2, ..., such as a schedule of optax; no theorem covers it.
 
     >>> import optax
     >>> float(schedule(optax.linear_schedule(0.5, 0.0, 10)).rate((), None, 5)[0])
@@ -117,7 +117,7 @@ class schedule(Step):
 
 @value
 class auto(Step):
-    """A constant that `simulate` chooses after a look at the stream; "auto" stands for it.
+    """A constant that `simulate` chooses from the first steps of the stream. "auto" is accepted in its place.
 
     >>> auto().automatic
     True
@@ -151,5 +151,5 @@ def as_step(owner: str, name: str, step: Any) -> Step:
 
 
 def step_size(default: Any = None) -> Any:
-    """A field that takes all that `as_step` takes."""
+    """A field that accepts all that `as_step` accepts."""
     return leaf(checked=as_step) if default is None else leaf(default, checked=as_step)

@@ -1,4 +1,4 @@
-"""Sync: after which steps the clients and the server talk."""
+"""Sync: after which steps clients and server exchange messages."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -55,7 +55,7 @@ class after_steps(Sync):
 
 @value
 class never(Sync):
-    """No exchange at all.
+    """No syncs.
 
     >>> never().silent
     True

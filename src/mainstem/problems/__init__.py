@@ -1,4 +1,4 @@
-"""What is at stake: how a model decides, what is revealed afterwards, what it costs."""
+"""Problems: how a model decides, what is revealed afterwards, and the loss."""
 
 from mainstem.problems.bandit import Logged as Logged
 from mainstem.problems.bandit import Rewards as Rewards

@@ -1,7 +1,7 @@
-"""Contextual bandits: contexts of all actions are shown, one is chosen, its reward alone is revealed.
+"""Contextual bandits: the contexts of all actions are shown, one is chosen, only its reward is revealed.
 
-Exploration belongs to the decision, learning to the regression underneath (Agarwal et al. 2020,
-Section 5.1): an explored round teaches, a greedy one does not.
+Exploration is part of the decision, learning is part of the regression (Agarwal et al. 2020, Section 5.1):
+the client learns from an explored step, and not from a greedy one.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ EXAMPLE = "personal(8, 8)"
 
 
 class Rewards(NamedTuple):
-    """What is hidden: the reward of each action and, if known, its mean."""
+    """The hidden part of a sample: the reward of each action and, if known, its mean."""
 
     reward: Any  # [actions]
     mean: Any = None  # [actions]
 
 
 class Logged(NamedTuple):
-    """What is hidden in a log: what another policy did, what came of it, how likely it was."""
+    """The hidden part of a sample of a log: the action of another policy, its reward and its probability."""
 
     action: Any
     reward: Any
@@ -37,7 +37,7 @@ class Logged(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """An action, how likely each was, what each is thought to be worth, and whether it was explored."""
+    """An action, the probability and the predicted reward of each action, and whether it was explored."""
 
     action: Any
     chances: Any  # [actions]
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
 
 class Choosing(Wrapped):
-    """The regression `of`, seen through the choices that are made with it."""
+    """A problem that chooses actions by the predictions of the regression `of`."""
 
     actions: int
 
@@ -60,16 +60,16 @@ class Choosing(Wrapped):
     def loss(self, params: Any, seen: Sample) -> Any:
         return jnp.where(seen.count, self.of.loss(params, seen), 0)
 
-    def news(self, seen: Sample) -> Any:
-        """Whether it was explored."""
+    def informative(self, seen: Sample) -> Any:
+        """Whether the action was explored."""
         return seen.count
 
     def _values(self, params: Any, shown: Any, at: At) -> Any:
-        """What each action is thought to be worth."""
+        """The predicted reward of each action."""
         return jax.vmap(lambda context: self.of.decide(params, context, at))(shown)
 
     def _chances(self, rate: Any, best: Any) -> Any:
-        """How likely each action is, where any is drawn with this rate and else the best is taken."""
+        """The probability of each action: a uniform one with probability `rate`, else the best."""
         return rate / self.actions + (1 - rate) * (jnp.arange(self.actions) == best)
 
     def _check_contexts(self, shown: Any, reward: Any) -> None:
@@ -92,17 +92,17 @@ def _some_chance(owner: str, name: str, given: Any) -> float:
 
 @value
 class bandit(Choosing):
-    r"""An :math:`\epsilon`-greedy choice among `actions`, by what the regression `of` predicts for each.
+    r"""An :math:`\epsilon`-greedy choice among `actions`, by the predictions of the regression `of`.
 
     .. math:: a_t = \arg\max_a \hat r(x_{t,a}) \quad \text{or, explored, uniform}
 
     Every `period`-th step, or with probability `epsilon`, an action is drawn uniformly and `of`
-    learns from its reward; otherwise the best-looking is taken (eq. (12)) and nothing is learnt.
-    Contexts are `of`'s features with the actions first. With known means the metric `regret` is
-    that of eq. (11).
+    learns from its reward; otherwise the action of the largest prediction is taken (eq. (12)) and
+    nothing is learnt. Contexts are the features of `of`, with the actions as first axis. If the means
+    are known, the metric `regret` is that of eq. (11).
 
     >>> from mainstem.problems import personal
-    >>> bandit(personal(shared=3, own=3), actions=5, period=10).size
+    >>> bandit(personal(shared=3, own=3), actions=5, period=10).parameters
     6
     """
 
@@ -135,11 +135,11 @@ class bandit(Choosing):
         return Sample(context, sample.hidden.reward[decision.action], decision.explored)
 
     def metrics(self, decision: Decision, sample: Sample) -> Mapping[str, Any]:
-        told = {"reward": sample.hidden.reward[decision.action]}
+        metrics = {"reward": sample.hidden.reward[decision.action]}
         if sample.hidden.mean is None:
-            return told
+            return metrics
         mean = sample.hidden.mean
-        return told | {"regret": jnp.max(mean) - mean[decision.action]}
+        return metrics | {"regret": jnp.max(mean) - mean[decision.action]}
 
     def check(self, shown: Any, hidden: Any) -> None:
         if not isinstance(hidden, Rewards):
@@ -155,20 +155,20 @@ def _chance(owner: str, name: str, given: Any) -> float:
 
 @value
 class replay(Choosing):
-    r"""A log of another policy: learn from every logged reward, and estimate what one's own would earn.
+    r"""A log of another policy: learns from every logged reward, and estimates the reward of its own policy.
 
-    The client's policy takes the best-looking action, or with probability `epsilon` any. It is judged
-    by what was logged: `ips`, the reward weighted by how much likelier the policy is to take the
-    logged action than the log was, and `dr`, the doubly robust form that starts from the predicted
-    value :math:`\hat r`,
+    The client's policy :math:`\pi` takes the action of the largest prediction, or with probability `epsilon`
+    a uniform one. Two metrics estimate its reward from the logged action a, reward r and propensity p:
+    `ips`, inverse propensity scoring, and `dr`, the doubly robust form with the predicted reward
+    :math:`\hat r`,
 
     .. math:: \mathrm{ips} = \frac{\pi(a)}{p} r, \quad
               \mathrm{dr} = \sum_b \pi(b) \hat r(b) + \frac{\pi(a)}{p} (r - \hat r(a))
 
-    Both are unbiased, as the policy is fixed before the row is seen. `reward` is the log's own.
+    Both are unbiased, because the policy is fixed before the row is seen. `reward` is the logged reward.
 
     >>> from mainstem.problems import personal
-    >>> replay(personal(shared=3, own=3), actions=5).size
+    >>> replay(personal(shared=3, own=3), actions=5).parameters
     6
     """
 

@@ -1,4 +1,4 @@
-"""Many samples a step: the mean loss over the batch that a client holds."""
+"""Batches: problems with many samples in a step, and their mean loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,14 +14,14 @@ from mainstem.value import part, value
 
 @value
 class batched(Wrapped):
-    r"""A problem `of` for streams that bring a batch of n samples in each step: its loss is the mean.
+    r"""The problem `of` for streams with a batch of n samples in each step; the loss is the mean.
 
     .. math:: \ell(w) = \frac{1}{n} \sum_{i=1}^n \ell_{\mathrm{of}}(w; z_i)
 
-    A sample's arrays have the batch first; its `count`, if given, is how many of them are real.
+    The first axis of the arrays is the batch; `count`, if given, is the number of real samples in it.
 
     >>> from mainstem.problems import logistic
-    >>> batched(logistic(features=2)).size
+    >>> batched(logistic(features=2)).parameters
     3
     """
 
@@ -36,8 +36,8 @@ class batched(Wrapped):
         return None if self.of.form is None else self._form
 
     @property
-    def news(self) -> Any:
-        return None if self.of.news is None else self._news
+    def informative(self) -> Any:
+        return None if self.of.informative is None else self._informative
 
     def init(self, key: Key) -> Any:
         return self.of.init(key)
@@ -51,7 +51,7 @@ class batched(Wrapped):
         if sample.count is None:
             return Batch(revealed, shares)
 
-        def kept(x: Any) -> Any:  # what is not real may be anything, even NaN
+        def kept(x: Any) -> Any:  # what is not real may contain anything, even NaN
             return jnp.where(shares.reshape(-1, *[1] * (x.ndim - 1)) > 0, x, jnp.zeros_like(x))
 
         return Batch(jax.tree.map(kept, revealed), shares)
@@ -69,8 +69,8 @@ class batched(Wrapped):
     def _form(self, seen: Batch) -> Form:
         return Form(*(_mean(each, seen.weights) for each in jax.vmap(self.of.form)(seen.items)))
 
-    def _news(self, seen: Batch) -> Any:
-        return jnp.any(jax.vmap(self.of.news)(seen.items) & (seen.weights > 0))
+    def _informative(self, seen: Batch) -> Any:
+        return jnp.any(jax.vmap(self.of.informative)(seen.items) & (seen.weights > 0))
 
 
 def _items(sample: Sample) -> Sample:
@@ -86,6 +86,6 @@ def _weights(sample: Sample) -> Any:
 
 
 def _mean(values: Any, weights: Any) -> Any:
-    """The weighted mean; what counts for nothing may be anything."""
+    """The weighted mean; values of weight 0 may be anything, even NaN."""
     spread = weights.reshape(-1, *[1] * (values.ndim - 1))
     return jnp.sum(jnp.where(spread > 0, spread * values, 0), axis=0)

@@ -1,4 +1,4 @@
-"""The convolutional network of Kwon et al. 2023, Section 5 (Model I)."""
+"""CNN: the convolutional network of Kwon et al. 2023, Section 5 (Model I)."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ class cnn(Supervised):
     The convolutions have 32 and 64 channels. Takes images [side, side] in [0, 1]; the loss is the
     cross-entropy of the softmax of the scores.
 
-    >>> cnn().size
+    >>> cnn().parameters
     34826
     """
 

@@ -1,8 +1,8 @@
-"""A convolution as patches and a matrix product, forwards and backwards.
+"""Convolution as patches and a matrix product, forward and backward.
 
-On the CPU both directions are faster than XLA's own where the patches stay in the cache. On every
-device a kernel of its own for each client (the gradient of a client) would otherwise be a grouped
-convolution, which is slow; on accelerators the forward pass is left to XLA.
+On the CPU both directions are faster than those of XLA if the patches fit in the cache. On every device a
+separate kernel for each client (the gradient of a client) would otherwise be a grouped convolution, which
+is slow. On accelerators the forward pass is that of XLA.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 @jax.custom_vjp
 def convolve(images: Any, kernel: Any) -> Any:
-    """`images` [n, h, w, c] with `kernel` [3, 3, c, o], without padding: [n, h - 2, w - 2, o]."""
+    """Convolves `images` [n, h, w, c] with `kernel` [3, 3, c, o], without padding: [n, h - 2, w - 2, o]."""
     return jax.lax.platform_dependent(images, kernel, cpu=_product, default=_native)
 
 
@@ -61,7 +61,7 @@ convolve.defvjp(_forward, _backward)
 
 
 def convolve_and_pool(images: Any, kernel: Any) -> Any:
-    """The convolution, then the largest of each 2 x 2 window of it.
+    """The convolution, then the maximum of each 2 x 2 window of it.
 
     An odd last row or column of the convolution fills no window, so it is not computed.
     """

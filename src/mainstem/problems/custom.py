@@ -1,4 +1,4 @@
-"""Any model: three functions make a problem, so a Flax or Equinox model drops in unchanged."""
+"""Custom problems: three functions define one, so that a Flax or Equinox model can be used unchanged."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ from mainstem.value import integer, preset, static, value
 
 @value
 class Custom(Supervised):
-    """A problem whose model, scores and cost are functions; `custom` makes it.
+    """A problem whose first model, scores and cost are functions; see `custom`.
 
     >>> import jax.numpy as jnp
-    >>> Custom(lambda key: jnp.zeros(3), lambda w, x: x @ w, lambda score, y: (score - y) ** 2).size
+    >>> Custom(lambda key: jnp.zeros(3), lambda w, x: x @ w, lambda score, y: (score - y) ** 2).parameters
     3
     """
 
@@ -51,12 +51,12 @@ def custom(
 
     `init(key)` gives nested params, `apply(params, x)` the scores of one sample, `loss(scores, y)`
     their cost. With `classes` accuracy is measured, without it the squared error. Nothing is assumed
-    of the loss, so regret is against the best model found. A Flax module:
+    about the loss, so regret is measured against the best model found. A Flax module:
     ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``.
 
     >>> import jax.numpy as jnp
     >>> problem = custom(lambda key: {"w": jnp.zeros(3)}, lambda p, x: x @ p["w"], lambda s, y: (s - y) ** 2)
-    >>> problem.size
+    >>> problem.parameters
     3
     """
     return Custom(init, apply, loss, classes, ridge)

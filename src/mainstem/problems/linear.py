@@ -1,4 +1,4 @@
-"""Least squares and ridge regression."""
+"""Linear regression: least squares, with or without ridge."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from mainstem.value import flag, integer, part, value
 
 @value
 class linear(LeastSquares):
-    r"""Least squares: a number is predicted by a linear function.
+    r"""Least squares: predicts a number by a linear function.
 
     .. math:: \ell(w) = \frac{1}{2} (w \cdot x - y)^2 + \frac{\rho}{2} |w|^2
 
-    with :math:`\rho` the `ridge`. The model is one vector: the weights, then the intercept (which
-    the ridge counts too).
+    with :math:`\rho` the `ridge`. The model is one vector: the weights, then the intercept (to
+    which the ridge applies too).
 
-    >>> linear(features=5).size
+    >>> linear(features=5).parameters
     6
     """
 

@@ -1,4 +1,4 @@
-"""Binary classification by a linear function."""
+"""Logistic regression: binary classification by a linear function."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class logistic(LinearModel):
     with minus for label 1, plus for label 0, and :math:`\rho` the `ridge`. The model is one vector:
     the weights, then the intercept.
 
-    >>> logistic(features=10).size
+    >>> logistic(features=10).parameters
     11
     """
 

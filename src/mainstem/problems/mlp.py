@@ -23,14 +23,14 @@ def _widths(owner: str, name: str, given: Any) -> tuple[int, ...]:
 
 @value
 class mlp(Supervised):
-    r"""A perceptron with ReLU layers of the widths `hidden`.
+    r"""A multi-layer perceptron with ReLU layers of the widths `hidden`.
 
     .. math:: x_{i+1} = \max(0, W_i^T x_i + b_i), \quad s = W_n^T x_n + b_n
 
     With `classes` the loss is the cross-entropy of the softmax of s, without it half the squared
     error of the one score.
 
-    >>> mlp(features=5).size
+    >>> mlp(features=5).parameters
     4609
     """
 
@@ -61,6 +61,6 @@ class mlp(Supervised):
 
 
 def dense(key: Key, inputs: int, outputs: int) -> dict[str, Any]:
-    """A layer's first parameters: He's normal weights, no bias."""
+    """The first parameters of a layer: He's normal weights, and a bias of zero."""
     weights = random.normal(key, (inputs, outputs)) * math.sqrt(2 / inputs)
     return {"weights": weights, "bias": jnp.zeros(outputs)}

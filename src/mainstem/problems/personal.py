@@ -1,4 +1,4 @@
-"""A prediction in two parts: one model that all share, and one of each client's own."""
+"""Personal problems: a prediction that is the sum of a shared part and each client's own part."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from mainstem import check
 from mainstem.base import Form, Linear, Pair, Residual, Sample, constant
 from mainstem.problems.supervised import Supervised
 from mainstem.random import Key
-from mainstem.value import flag, integer, keep, leaf, preset, static, value
+from mainstem.value import flag, integer, leaf, preset, set_field, static, value
 
 LOSSES = ("logistic", "squared")
 
@@ -27,9 +27,9 @@ def _two(owner: str, name: str, given: Any) -> int:
 
 @value
 class Personal(Supervised):
-    """A linear prediction in two parts, a shared and an own one; `personal` makes it.
+    """A linear prediction in two parts, a shared and an own one; see `personal`.
 
-    >>> Personal(shared=8, own=4).size
+    >>> Personal(shared=8, own=4).parameters
     12
     """
 
@@ -47,7 +47,7 @@ class Personal(Supervised):
             raise check.refuse("personal", "classes", "be 2 for the logistic loss", self.classes)
         if self.start is not None:
             first = Pair(*(_start(self.start, n, size) for n, size in enumerate(self._sizes)))
-            keep(self, "start", first)
+            set_field(self, "start", first)
 
     @property
     def shape(self) -> Any:
@@ -100,7 +100,7 @@ class Personal(Supervised):
     def _aim(self, label: Any) -> Any:
         if self.classes is None:
             return label
-        return jnp.where(label == 1, 1, -1)  # of unsigned ones too
+        return jnp.where(label == 1, 1, -1)  # for unsigned labels too
 
     def _row(self, seen: Sample) -> Any:
         return jnp.concatenate([self._extended(each) for each in seen.shown])
@@ -131,13 +131,13 @@ def personal(
 
     .. math:: \ell(w^g, w_i) = (y - w^g \cdot x^g - w_i \cdot x^l)^2
 
-    A sample shows (global features, local features), as `streams.split` makes them: `shared` and
-    `own` are their numbers; a client with fewer local features has zeros in the rest. With
+    A sample shows (global features, local features), as `streams.split` makes them; `shared` and
+    `own` are how many of each there are. A client with fewer local features has zeros in the rest. With
     ``classes=2`` labels are 0 and 1, the squared loss takes them as -1 and +1, and accuracy is
-    measured; ``loss="logistic"`` wants such labels. `intercept` gives each part a constant of its
-    own. `start` is a first model (shared, own), zeros if left out.
+    measured; ``loss="logistic"`` needs such labels. `intercept` adds a constant to each part.
+    `start` is the first model (shared, own); zeros if left out.
 
-    >>> personal(shared=8, own=4).size
+    >>> personal(shared=8, own=4).parameters
     12
     >>> personal(shared=8, own=4, loss="logistic", classes=2)
     personal(shared=8, own=4, loss='logistic', classes=2)
@@ -150,7 +150,7 @@ def _read(seen: Sample) -> tuple[Any, Any, Any]:
 
 
 def _start(start: Any, place: int, size: int) -> np.ndarray:
-    """The first model's part of this size, from what the user gave."""
+    """One part of the first model, of this size, from what the user gave."""
     wanted = f"be a pair of vectors, the {'own' if place else 'shared'} one of {size} numbers"
     try:
         array = np.asarray(start[place], np.float64)

@@ -1,4 +1,4 @@
-"""Gaussian-kernel regression with random Fourier features (Rahimi and Recht 2007)."""
+"""Random Fourier features: regression with an approximate Gaussian kernel (Rahimi and Recht 2007)."""
 
 import functools
 import math
@@ -15,7 +15,7 @@ from mainstem.value import integer, positive, value
 
 @value
 class random_features(LeastSquares):
-    r"""Least squares on random cosines of the features: convex, and nearly as rich as a Gaussian kernel.
+    r"""Least squares on random cosines of the features: convex, and close to a Gaussian kernel.
 
     .. math:: \ell(w) = \frac{1}{2} (w \cdot z(x) - y)^2 + \frac{\rho}{2} |w|^2, \quad
               z(x) = \sqrt{2/n} \cos(\Omega x + \beta)
@@ -23,7 +23,7 @@ class random_features(LeastSquares):
     with :math:`\rho` the `ridge`. `seed` draws the n = `count` frequencies :math:`\Omega`, from a normal
     distribution of scale 1 / `bandwidth`, and the phases :math:`\beta`, uniformly.
 
-    >>> random_features(features=6, count=50).size
+    >>> random_features(features=6, count=50).parameters
     50
     """
 

@@ -1,4 +1,4 @@
-"""Problems whose hidden part *is* the loss: nothing is shown, the decision is the model itself."""
+"""Problems without features: nothing is shown, the decision is the model, and a hidden vector defines the loss."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from mainstem.value import integer, number, positive, value
 
 
 class Raw(Problem):
-    """What they share: a model is one vector, and a hidden vector of the same length is its loss."""
+    """Base class: the model is one vector, and a hidden vector of the same length defines its loss."""
 
     convex = True
 
@@ -26,9 +26,9 @@ class Raw(Problem):
         return sample.hidden
 
     def check(self, shown: Any, hidden: np.ndarray) -> None:
-        if np.shape(hidden)[1:] != (self.size,):
+        if np.shape(hidden)[1:] != (self.parameters,):
             raise BadData(
-                f"{self.call()[0]}: wants hidden vectors of length {self.size}, "
+                f"{self.call()[0]}: wants hidden vectors of length {self.parameters}, "
                 f"the stream has shape {np.shape(hidden)[1:]}"
             )
 
@@ -38,7 +38,7 @@ BOX = jax.tree.structure(box(-1, 1))
 
 @value
 class quadratic(Raw):
-    r"""A distance to a hidden target a, on everything or on the box [low, high].
+    r"""A squared distance to a hidden target a, on the entire space or on the box [low, high].
 
     .. math:: \ell(x) = \frac{c}{2} |x - a|^2
 
@@ -67,7 +67,7 @@ class quadratic(Raw):
     def domain(self) -> Domain:
         if self.low is None:
             return everything()
-        return jax.tree.unflatten(BOX, (self.low, self.high))  # unchecked: they may be traced
+        return jax.tree.unflatten(BOX, (self.low, self.high))  # unchecked: the bounds may be traced
 
     def init(self, key: Key) -> Params:
         return jnp.asarray(self.domain.project(jnp.zeros(self.dimension)))
@@ -82,7 +82,7 @@ class quadratic(Raw):
 
 @value
 class experts(Raw):
-    r"""A mixture p of `count` experts; hidden is a loss :math:`\ell_i` for each.
+    r"""A mixture p of `count` experts; the loss :math:`\ell_i` of each expert is hidden.
 
     .. math:: \ell(p) = \sum_i p_i \ell_i
 

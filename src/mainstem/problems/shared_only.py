@@ -1,4 +1,4 @@
-"""A model in two parts, of which the own one is zero."""
+"""Shared-only problems: a model in two parts, with an own part of zero."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +15,12 @@ from mainstem.value import part, value
 
 @value
 class shared_only(Wrapped):
-    r"""A problem `of` with a shared and an own part, with an own part that is zero and stays so.
+    r"""The problem `of`, which has a shared and an own part, with the own part fixed at zero.
 
     .. math:: \ell(w) = \ell_{\mathrm{of}}(w, 0)
 
     >>> from mainstem.problems import personal
-    >>> shared_only(personal(shared=8, own=4)).size
+    >>> shared_only(personal(shared=8, own=4)).parameters
     8
     """
 
@@ -39,8 +39,8 @@ class shared_only(Wrapped):
         return self.of.classes
 
     @property
-    def news(self) -> Any:
-        return self.of.news
+    def informative(self) -> Any:
+        return self.of.informative
 
     def init(self, key: Key) -> Any:
         return self.of.init(key).shared

@@ -1,4 +1,4 @@
-"""Classification into several classes by a linear function each."""
+"""Softmax regression: classification into several classes, with a linear function for each."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ class softmax(LinearModel):
 
     with :math:`\rho` the `ridge`.
 
-    >>> softmax(features=64, classes=10).size
+    >>> softmax(features=64, classes=10).parameters
     650
     """
 

@@ -1,4 +1,4 @@
-"""What all supervised problems share: a model scores, the label is revealed, the loss is charged."""
+"""Supervised problems: the model computes scores, then the target is revealed. Base classes."""
 
 import abc
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ def _ridge(owner: str, name: str, given: Any) -> float | None:
 
 
 def ridge_field() -> Any:
-    """A field for the factor of |params|^2 / 2 in the loss; 0 is kept as None, which costs no work."""
+    """A field for the factor of |params|^2 / 2 in the loss; 0 is stored as None, which costs no computation."""
     return leaf(default=None, checked=_ridge)
 
 
 class Supervised(Problem):
-    """A problem that scores features of a `shape` and pays a penalty, plus ridge |params|^2 / 2.
+    """A problem with scores of features of a `shape`; the loss is a penalty plus ridge |params|^2 / 2.
 
-    With `classes` the target is a label and the metric `correct`; without, it is a number and the
-    metric `squared_error`.
+    With `classes` the target is a label and the metric is `correct`. Without, the target is a number and
+    the metric is `squared_error`.
     """
 
     domain: Domain = everything()
     ridge: float | None = None
-    apply_many: Any = None  # (params, many samples) -> their scores, where that is faster
+    apply_many: Any = None  # (params, many samples) -> their scores, if that is faster
 
     @abc.abstractmethod
     def apply(self, params: Any, x: Any) -> Any:
@@ -41,15 +41,15 @@ class Supervised(Problem):
 
     @abc.abstractmethod
     def penalty(self, scores: Any, target: Any) -> Any:
-        """What these scores cost: a scalar."""
+        """The penalty of these scores: a scalar."""
 
     @property
     def curvature(self) -> Any:
         return 0.0 if self.ridge is None or not self.convex else self.ridge
 
     @property
-    def together(self) -> Any:
-        return None if self.apply_many is None else self._together
+    def vectorized(self) -> Any:
+        return None if self.apply_many is None else self._vectorized
 
     def decide(self, params: Any, shown: Any, at: At) -> Any:
         return self.apply(params, shown)
@@ -75,14 +75,14 @@ class Supervised(Problem):
         paid = self.penalty(scores, target)
         return paid if self.ridge is None else paid + 0.5 * self.ridge * _squared_norm(params)
 
-    def _together(self, params: Any, samples: Sample, at: At) -> Any:
+    def _vectorized(self, params: Any, samples: Sample, at: At) -> Any:
         scores = self.apply_many(params, samples.shown)
         losses = jax.vmap(self._charged, in_axes=(None, 0, 0))(params, scores, samples.hidden)
         return samples, losses, jax.vmap(self.metrics)(scores, samples)
 
 
 class LinearModel(Supervised):
-    """Scores that are linear in the model: `row(x)` is the vector that the model is multiplied with."""
+    """Scores that are linear in the model: `row(x)` is the vector by which the model is multiplied."""
 
     features: int
     slope: ClassVar[float | None] = None  # the largest gradient of the penalty in the scores
@@ -92,7 +92,7 @@ class LinearModel(Supervised):
 
     @abc.abstractmethod
     def row(self, x: Any) -> Any:
-        """What the model is multiplied with."""
+        """The vector by which the model is multiplied."""
 
     @property
     def shape(self) -> tuple[int]:

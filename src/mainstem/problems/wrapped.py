@@ -1,4 +1,4 @@
-"""What problems share that are made of another problem."""
+"""Wrapped problems: the base class of problems that change another problem."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from mainstem.base import Domain, Problem
 
 
 class Wrapped(Problem):
-    """A problem on the domain of another one, `of`, and as convex as that."""
+    """A problem with the domain, convexity and curvature of another one, `of`."""
 
     of: Problem
 

@@ -1,1 +1,1 @@
-"""Figures from numbers; nothing is recomputed here."""
+"""Figures of results; nothing is recomputed here."""

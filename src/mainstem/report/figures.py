@@ -1,4 +1,4 @@
-"""Figures: curves with the spread over seeds, in a form fit for print."""
+"""Figures for print: curves and bars with the spread over seeds."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ LABELS = {
     "consensus": "consensus error V(t)",
 }
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-ENTRY, LETTER = 0.7, 0.085  # inches of a legend: the line before a name, and a letter
+ENTRY, LETTER = 0.7, 0.085  # inches in a legend: the line before a name, and one letter
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot without a screen, or a refusal that says how to get it."""
+    """matplotlib's pyplot without a display; if it is missing, an error states how to install it."""
     try:
         import matplotlib
     except ImportError:
@@ -46,9 +46,9 @@ def curves(
 ) -> Any:
     """One line for each name from values [seeds, steps]; a band of two standard errors over seeds.
 
-    `steps` says where the values are (for each), if not at every step; `bounds` (a title and values for
-    each) are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y", "xy"). `across`
-    names the horizontal axis, `marked` puts a mark at every point.
+    `steps` gives the steps of the values (for all, or for each name), if not every step; `bounds` (a title
+    and values for each name) are drawn dashed; `log` names the axes with a logarithmic scale ("x", "y",
+    "xy"); `across` is the label of the horizontal axis; `marked` adds a marker at every point.
     """
     return panels(
         {"": named}, label, steps=steps, bounds=bounds, log=log, across=across, marked=marked
@@ -65,7 +65,7 @@ def panels(
     across: str | Mapping[str, str] = "step t",
     marked: bool = False,
 ) -> Any:
-    """`curves` side by side, one legend for all; a name has the same colour everywhere."""
+    """`curves` side by side, with one legend; a name has the same colour in all panels."""
     plt = pyplot()
     columns = {4: 2, 7: 4, 8: 4}.get(len(titled), min(len(titled), 3))
     rows = -(-len(titled) // columns)
@@ -81,8 +81,8 @@ def panels(
             t = t[name] if isinstance(t, Mapping) else t
             _line(axes, t, values, name, colours[name], marked, "y" in log)
             if bounds and name in bounds:
-                told, most = bounds[name]
-                axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=told)
+                text, most = bounds[name]
+                axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=text)
         _dress(axes, title, across if isinstance(across, str) else across[title], log)
         if n % columns == 0:
             axes.set_ylabel(LABELS.get(label, label))
@@ -124,7 +124,7 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
 
 
 def save(figure: Any, path: Path) -> Path:
-    """The figure as PNG at `path`, and beside it as SVG and PDF."""
+    """Writes the figure as PNG to `path`, and as SVG and PDF to the same folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     for vector in (".svg", ".pdf"):
@@ -140,7 +140,7 @@ def _line(
     axes.plot(t, mean, label=name, color=colour, linewidth=1.6, **marks)
     if values.shape[0] > 1:
         error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
-        low = mean**2 / (mean + error) if log else mean - error  # as far below as above
+        low = mean**2 / (mean + error) if log else mean - error  # symmetric on the log axis
         axes.fill_between(t, low, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
@@ -154,7 +154,7 @@ def _dress(axes: Any, title: str, across: str, log: str) -> None:
 
 
 def _legend(figure: Any, grid: np.ndarray) -> None:
-    """One entry for each name, below all panels."""
+    """Adds a legend below all panels, with one entry for each name."""
     found: dict[str, Any] = {}
     for axes in grid.flat:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -168,7 +168,7 @@ def _legend(figure: Any, grid: np.ndarray) -> None:
 
 
 def _read(name: str) -> str:
-    """About what is read of a name with formulas in it."""
+    """The approximate visible text of a name that contains formulas."""
     return re.sub(r"\\[a-z]+|[${}_^\\]", "", name)
 
 
@@ -177,7 +177,7 @@ def _cycle(count: int) -> list[str]:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, numbered where two are the same.
+    """The names, with a number added to duplicates.
 
     >>> distinct(["fedogd", "ofediq", "ofediq"])
     ['fedogd', 'ofediq', 'ofediq 2']

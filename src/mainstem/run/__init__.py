@@ -1,4 +1,4 @@
-"""What happened: the trace, the bits, the models, and the folder they are kept in."""
+"""Runs: the trace, the bits, the models, and the run folder that stores them."""
 
 from mainstem.run.run import Run, compare, load
 from mainstem.run.summary import Summary

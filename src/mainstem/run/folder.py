@@ -1,7 +1,7 @@
-"""A run's folder: spec, environment, trace and model, and while it runs a checkpoint to resume from.
+"""Run folder: spec, environment, trace and model, and during the run a checkpoint to resume from.
 
-Every file is written beside its place, synced and moved there, so that a kill at any instant leaves
-either the old state or the new one. A finished run carries the checksums of its files.
+Every file is written under a temporary name, synced to disk and renamed, so that a kill at any time
+leaves either the old state or the new one. A finished run contains the checksums of its files.
 """
 
 import hashlib
@@ -14,21 +14,22 @@ import tomllib
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import tomli_w
+from filelock import BaseFileLock
 
 from mainstem.disk import beside, lock, move, npz, write
 from mainstem.errors import BrokenRun, FinishedRun
 from mainstem.run import trace
 
-FORMAT = 1
+FORMAT = 2  # of run folders; 2: run.json calls the number of model parameters `parameters`
 PACKAGES = ("mainstem", "jax", "jaxlib", "numpy", "scipy", "optax", "pyarrow")
 
 
 def environment() -> dict[str, Any]:
-    """Where the run was made: versions, machine, devices."""
+    """The environment of the run: versions, platform, devices."""
     import jax
 
     versions = {}
@@ -45,20 +46,20 @@ def environment() -> dict[str, Any]:
     }
 
 
-def claim(path: Path, spec: Mapping[str, Any]) -> BinaryIO:
-    """Make `path` the folder of a run of `spec`, new or to be resumed; locked until what this returns is closed.
+def claim(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:
+    """Makes `path` the folder of a run of `spec`, new or to be resumed; returns its lock, held until `release`.
 
-    Refused if another experiment lies there, if this one is already finished, or if another process is
-    running it.
+    Raises an error if the folder contains another experiment, if this one is already finished, or if
+    another process is running it.
     """
-    trace.pyarrow()  # better missed now than after the computing
+    trace.pyarrow()  # if it is missing, fail before the computation
     _not_foreign(path)
     path.mkdir(parents=True, exist_ok=True)
     held = lock(path)
     try:
         _take(path, tomli_w.dumps(spec))
     except BaseException:
-        held.close()
+        held.release()
         if (path / "run.json").exists() or not (path / "spec.toml").exists():
             (path / "lock").unlink(missing_ok=True)
         raise
@@ -73,7 +74,7 @@ def _not_foreign(path: Path) -> None:
 
 
 def _take(path: Path, wanted: str) -> None:
-    """The folder, once it is locked."""
+    """Initialises the folder after it is locked."""
     _not_foreign(path)
     known = path / "spec.toml"
     if known.exists():
@@ -90,7 +91,7 @@ def _take(path: Path, wanted: str) -> None:
 
 
 def _note_environment(file: Path) -> None:
-    """Where the run was begun stays; where it was resumed is added, if that is somewhere else."""
+    """Writes the environment of a new run; adds that of a resumed run, if it differs."""
     here = environment()
     if not file.exists():
         write(file, json.dumps(here, indent=1))
@@ -104,7 +105,7 @@ def _note_environment(file: Path) -> None:
 def add_part(
     path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]
 ) -> None:
-    """One more stretch of the trace."""
+    """Writes one more part of the trace."""
     buffer = io.BytesIO()
     pa = trace.pyarrow()
     pa.parquet.write_table(trace.table(columns, first, seeds), buffer, use_dictionary=False)
@@ -117,13 +118,13 @@ def _part(path: Path, number: int) -> Path:
 
 
 def checkpoint(path: Path, step: int, parts: int, state: Mapping[str, np.ndarray]) -> None:
-    """Where to go on: after `step`, with `parts` parts of the trace written."""
+    """Writes the checkpoint: resume after `step`, with `parts` parts of the trace written."""
     head = {"step": np.asarray(step), "parts": np.asarray(parts)}
     write(path / "checkpoint.npz", npz({**head, **{f"state/{k}": v for k, v in state.items()}}))
 
 
 def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
-    """(step, parts, state) of the last checkpoint, or None."""
+    """Returns (step, parts, state) of the last checkpoint, or None."""
     found = path / "checkpoint.npz"
     if not found.exists():
         return None
@@ -141,7 +142,7 @@ def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
 def finish(
     path: Path, parts: int, model: Mapping[str, np.ndarray], summary: Mapping[str, Any]
 ) -> None:
-    """Join the first `parts` parts of the trace, write the model, and seal the run."""
+    """Joins the first `parts` parts of the trace, writes the model, and writes the checksums to run.json."""
     _join(path, parts)
     write(path / "model.npz", npz(model))
     seals = {name: _digest(path / name) for name in ("spec.toml", "trace.parquet", "model.npz")}
@@ -153,7 +154,7 @@ def finish(
 
 
 def _join(path: Path, parts: int) -> None:
-    """The parts as one file, a part at a time."""
+    """Joins the parts into one file, one part at a time."""
     pa = trace.pyarrow()
     pq = pa.parquet
     files = [_part(path, number) for number in range(parts)]
@@ -173,7 +174,7 @@ SEALED = ("spec.toml", "trace.parquet", "model.npz")
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray], trace.File]:
-    """(spec, summary, model, trace) of a finished run, checked against its seals."""
+    """Returns (spec, summary, model, trace) of a finished run, after a check of its checksums."""
     if not path.is_dir():
         raise BrokenRun(f"{path}: there is no such run folder")
     if not (path / "run.json").exists():
@@ -181,8 +182,12 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarr
         why = "was not finished: run it again to resume" if unfinished else "is not a run folder"
         raise BrokenRun(f"{path}: {why}")
     summary = _guarded(path / "run.json", lambda file: json.loads(file.read_text()))
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
-        raise BrokenRun(f"{path}: run.json is not of format {FORMAT}")
+    found = summary.get("format") if isinstance(summary, dict) else None
+    if found != FORMAT:
+        raise BrokenRun(
+            f"{path}: run.json is of format {found!r}, this version of mainstem reads format {FORMAT}: "
+            "load it with the version that wrote it, or run it again"
+        )
     seals = summary.get("sha256")
     if not isinstance(seals, dict) or set(seals) != set(SEALED):
         raise BrokenRun(f"{path}: run.json must seal just {', '.join(SEALED)}")
@@ -210,8 +215,8 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _guarded(path: Path, read: Callable[[Path], Any]) -> Any:
-    """What `read` makes of a file; whatever is wrong with it is said in one line."""
-    if path.exists() and not path.is_file():  # a device or a pipe could be read for ever
+    """Returns `read(path)`; any failure becomes a `BrokenRun` with a message of one line."""
+    if path.exists() and not path.is_file():  # reading a device or a pipe might never end
         raise BrokenRun(f"{path.parent}: {path.name} is not a file")
     try:
         return read(path)

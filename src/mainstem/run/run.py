@@ -1,4 +1,4 @@
-"""A run: what happened, how much was sent, and what it was worth."""
+"""Run: the trace, the traffic, the models and the regret of a simulation."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ CURVES = (
 
 
 class Run:
-    """What `simulate` returns and `load` reads. Curves are [steps], or [seeds, steps] if there are several."""
+    """What `simulate` and `load` return. Curves are [steps], or [seeds, steps] for several seeds."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Run:
 
     @functools.cached_property
     def stream(self) -> Stream | None:
-        """What arrived; of a loaded run it is rebuilt when it is first asked for."""
+        """The stream, if it is available; for a loaded run it is rebuilt on first access."""
         return self._stream_of()
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def columns(self) -> list[str]:
-        """What was recorded at each step."""
+        """The names of the columns recorded at each step."""
         return list(self.trace)
 
     def column(self, name: str) -> np.ndarray:
@@ -85,7 +85,7 @@ class Run:
         return self.column("loss")
 
     def running(self, name: str) -> np.ndarray:
-        """A column's mean so far, over clients and steps at which they saw something."""
+        """The running mean of a column, over the clients and steps with a sample."""
         values = self.column(name)
         present = self.column("present") if "present" in self.trace else np.ones_like(values)
         return np.asarray(
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def accuracy(self) -> np.ndarray:
-        """Accuracy(t) of Kwon et al. 2023: the share of right answers, over clients and steps so far."""
+        """Accuracy(t) of Kwon et al. 2023: the share of correct answers, over clients and steps so far."""
         return self.running("correct")
 
     @property
@@ -107,35 +107,35 @@ class Run:
 
     @property
     def uplink_bits(self) -> np.ndarray:
-        """Bits sent up so far, by the codec's formula."""
-        return self._sent("heard", self.summary.uplink_bits)
+        """Cumulative uplink bits, by the codec's formula."""
+        return self._sent("uploads", self.summary.uplink_bits)
 
     @property
     def uplink_bytes(self) -> np.ndarray:
-        """Bytes sent up so far, as packed."""
-        return self._sent("heard", self.summary.uplink_bytes)
+        """Cumulative uplink bytes, as packed."""
+        return self._sent("uploads", self.summary.uplink_bytes)
 
     @property
     def downlink_bits(self) -> np.ndarray:
-        """Bits sent down so far, counted for each client that receives."""
-        return self._sent("received", self.summary.downlink_bits)
+        """Cumulative downlink bits, counted for each client that receives."""
+        return self._sent("downloads", self.summary.downlink_bits)
 
     @property
     def downlink_bytes(self) -> np.ndarray:
-        """Bytes sent down so far, counted for each client that receives."""
-        return self._sent("received", self.summary.downlink_bytes)
+        """Cumulative downlink bytes, counted for each client that receives."""
+        return self._sent("downloads", self.summary.downlink_bytes)
 
     @property
     def uplink_saving(self) -> float:
-        """The share of the uplink that was saved against everyone sending plainly at every step."""
+        """The share of the uplink saved, relative to plain uploads by all clients at every step."""
         plain = self.summary.downlink_bits * self.summary.clients * self.summary.steps
         return float(1 - np.mean(self.uplink_bits[..., -1]) / plain)
 
     @property
     def model(self) -> Any:
-        """The server's final model, as the problem writes it (a vector if the problem is unknown).
+        """The server's final model, in the structure of the problem's parameters.
 
-        Where clients keep an own part, the shared part alone.
+        A vector if the problem is unknown; only the shared part if clients have an own part.
         """
         return self.unravelled(self.models["server"])
 
@@ -148,11 +148,14 @@ class Run:
         return np.repeat(server[..., None, :], self.summary.clients, axis=-2)
 
     def unravelled(self, vector: np.ndarray) -> Any:
-        """A model as the problem writes it; as it is if the problem is unknown, or of several seeds."""
+        """A model in the structure of the problem's parameters.
+
+        Unchanged if the problem is unknown, or for several seeds.
+        """
         if self.problem is None or len(self.summary.seeds) > 1:
             return np.asarray(vector)
-        if vector.shape[-1] < self.problem.size:
-            own = np.zeros(self.problem.size - vector.shape[-1], vector.dtype)
+        if vector.shape[-1] < self.problem.parameters:
+            own = np.zeros(self.problem.parameters - vector.shape[-1], vector.dtype)
             return Flat(self.problem).unravel(np.concatenate([vector, own])).shared
         return Flat(self.problem).unravel(np.asarray(vector))
 
@@ -166,15 +169,14 @@ class Run:
     ) -> Regret:
         """Regret against the best fixed model in hindsight, with its certificate.
 
-        `at`: the prefixes to compare at, each with the best model *for that prefix* (None: the
-        whole run; "all": every step, where a closed form makes that cheap). `kind`: global (the
-        shared model on each client's data), collective (every client's model on everybody's),
-        personal (each client's models on its own data, against the jointly best shared and own
-        ones), dynamic (against the best model of *each step*, for quadratic losses), expected or
-        virtual; left out, personal for problems with an own part, else the first
-        of collective and global that was measured.
-        `radius` is the ball for problems without a minimiser. A run loaded from a folder whose
-        stream came from memory wants that stream again.
+        `at`: the prefixes, each compared with the best model *for that prefix* (None: all steps;
+        "all": every prefix, cheap only with a closed form). `kind`: global (the shared model on each
+        client's data), collective (every client's model on the data of all clients), personal (each
+        client's model on its own data, against the jointly best shared and own parts), dynamic
+        (against the best model of *each step*, for quadratic losses), expected or virtual. Default:
+        personal for problems with an own part, otherwise the first of collective and global that was
+        measured. `radius` is that of the ball for problems without a minimiser. A run loaded from a
+        folder needs `stream` if its stream was in memory.
         """
         source = self.stream if stream is None else stream
         if self.problem is None or source is None or self.domain is None:
@@ -201,23 +203,23 @@ class Run:
         )
 
     def to_pandas(self) -> Any:
-        """The trace as a data frame, a row for each step and seed."""
+        """The trace as a data frame, one row for each step and seed."""
         return traces.table(dict(self.trace), 1, self.summary.seeds).to_pandas()
 
     def bound(self, at: Sequence[int] | None = None) -> Bound | Rate:
-        """What the algorithm's theorem says of this run, with the constants measured on its stream.
+        """The bound of the algorithm's theorem for this run, with the constants measured on its stream.
 
-        In the paper's units, for the prefixes `at` (the whole run if left out). A theorem given
-        only up to a constant comes as a `Rate`, its constant fitted to the run. Refused where an
-        assumption fails, with the condition.
+        In the paper's units, for the prefixes `at` (default: all steps). A theorem that holds only up
+        to a constant gives a `Rate`, with its constant fitted to the run. Raises an error that names the
+        condition if an assumption fails.
         """
         return beside(self, [self.summary.steps] if at is None else at).bound
 
     def plot(self, curve: str = "loss", bound: bool = False) -> Any:
         """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds.
 
-        With `bound` the curve is what the algorithm's theorem speaks of, in the paper's units, and
-        the theorem's bound is dashed beside it.
+        With `bound` the curve is the quantity that the algorithm's theorem bounds, in the paper's
+        units, and the bound is dashed.
         """
         if bound:
             return _overlaid({self.name: beside(self)})
@@ -227,10 +229,13 @@ class Run:
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:
-        """Write the run into a new folder: spec, environment, trace, model."""
+        """Writes the run into a new folder: spec, environment, trace, model."""
         place = Path(path)
-        with folders.claim(place, self.spec):
+        held = folders.claim(place, self.spec)
+        try:
             self._write(place)
+        finally:
+            held.release()
         return place
 
     def _write(self, place: Path) -> None:
@@ -239,9 +244,9 @@ class Run:
 
 
 def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None) -> Run:
-    """The run in a folder; its problem and stream are rebuilt where the spec allows.
+    """Loads the run in a folder; its problem and stream are rebuilt where the spec allows.
 
-    Give them where they came from code or data of your own, or are at hand anyway.
+    Pass them if they came from your own code or data, or if they are already in memory.
     """
     place = Path(path)
     spec, content, model, trace = folders.read(place)
@@ -253,13 +258,13 @@ def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | N
 
 
 def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | None) -> Any:
-    """(algorithm, problem, stream_of, domain), each None if it came from the user's own code."""
+    """(algorithm, problem, stream_of, domain); what came from the user's own code is None."""
     from mainstem import algorithms, problems, streams
 
     def attempt(module: Any, table: Any) -> Any:
         try:
             return experiment.made("spec", module, table)
-        except Exception:  # whatever a foreign table says, the rest of the run can be read
+        except Exception:  # the rest of the run can be read without this part
             return None
 
     algorithm = attempt(algorithms, spec["algorithm"][0])
@@ -274,7 +279,7 @@ def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | Non
 
 
 def _overlaid(found: Mapping[str, Beside]) -> Any:
-    """Measured curves, each with its bound dashed."""
+    """A figure of measured curves, each with its bound dashed."""
     units = {each.bound.of for each in found.values()}
     return figures.curves(
         {name: each.measured for name, each in found.items()},
@@ -296,8 +301,8 @@ def _title(bound: Bound | Rate) -> str:
 def compare(runs: Sequence[Run], curve: str | None = None, bound: bool = False) -> Any:
     """One figure and one table of several runs: (figure, rows).
 
-    With `bound` the figure has each run's regret and, dashed, its theorem's bound; where papers use
-    different units, in means over clients.
+    With `bound` the figure contains each run's regret and, dashed, its theorem's bound; as means over
+    clients if the papers use different units.
     """
     if not runs:
         raise MainstemError("compare: wants at least one run")

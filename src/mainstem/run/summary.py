@@ -1,4 +1,4 @@
-"""The size of a run, and what one message of it costs; and whether a folder's content agrees with it."""
+"""The fields of run.json, and checks that a loaded folder agrees with them."""
 
 import math
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ DTYPES = ("float32", "float64")
 
 
 class Summary(NamedTuple):
-    """The size of a run, and what one message of it costs."""
+    """The size of a run, and the size of one of its messages."""
 
     steps: int
     seeds: list[int]
     clients: int
-    size: int  # parameters
+    parameters: int  # of the model
     dtype: str
     shared: bool  # whether all clients decide with one model
     uplink_bits: float
@@ -43,7 +43,7 @@ _FIELDS = {
         lambda it: isinstance(it, list) and it and all(map(_whole(0), it)),
     ),
     "clients": ("a whole number of at least 1", _whole(1)),
-    "size": ("a whole number of at least 0", _whole(0)),
+    "parameters": ("a whole number of at least 0", _whole(0)),
     "dtype": (" or ".join(DTYPES), lambda it: it in DTYPES),
     "shared": ("true or false", lambda it: isinstance(it, bool)),
     "uplink_bits": ("a number of at least 0", _amount),
@@ -54,7 +54,7 @@ _FIELDS = {
 
 
 def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
-    """The summary in a folder's run.json; refused if a field is missing or makes no sense."""
+    """The summary in a folder's run.json; an error if a field is missing or invalid."""
     for name, (wanted, fine) in _FIELDS.items():
         if name not in content:
             raise BrokenRun(f"{path}: run.json lacks {name}")
@@ -64,7 +64,7 @@ def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
 
 
 def check_spec(path: Path, spec: Mapping[str, Any]) -> None:
-    """Refuses a spec that is none."""
+    """Raises an error for an invalid spec."""
     for name in ("problem", "stream", "simulate"):
         if not isinstance(spec.get(name), Mapping):
             raise BrokenRun(f"{path}: spec.toml lacks the table [{name}]")
@@ -75,7 +75,7 @@ def check_spec(path: Path, spec: Mapping[str, Any]) -> None:
 
 
 def check_model(path: Path, model: Mapping[str, np.ndarray], of: Summary) -> None:
-    """Refuses models of another size or kind."""
+    """Raises an error for models of another size or kind."""
     if "server" not in model:
         raise BrokenRun(f"{path}: model.npz lacks the server's model")
     seeds = (len(of.seeds),) if len(of.seeds) > 1 else ()
@@ -83,14 +83,14 @@ def check_model(path: Path, model: Mapping[str, np.ndarray], of: Summary) -> Non
     for name, array in model.items():
         if name not in before:
             raise BrokenRun(f"{path}: model.npz holds {name}, which no run has")
-        fits = array.shape[:-1] == before[name] and array.shape[-1:] <= (of.size,)
+        fits = array.shape[:-1] == before[name] and array.shape[-1:] <= (of.parameters,)
         if array.ndim == 0 or not fits or array.dtype.kind != "f":
             found = f"{array.dtype} of shape {array.shape}"
             raise BrokenRun(f"{path}: model.npz: {name} is {found}, not as run.json says")
 
 
 def check_trace(path: Path, trace: traces.File, of: Summary) -> None:
-    """Refuses a trace of another length or of other things than numbers."""
+    """Raises an error for a trace of another length or with columns that are not numeric."""
     if trace.rows != of.steps * len(of.seeds) or trace.seeds != len(of.seeds):
         found = f"{trace.rows} rows of {trace.seeds} seeds"
         raise BrokenRun(f"{path}: trace.parquet has {found}, not as run.json says")

@@ -1,4 +1,4 @@
-"""The trace of a run: one number a step and seed for each column, in memory or in a Parquet file."""
+"""Trace of a run: one number per step and seed in each column, in memory or in a Parquet file."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mainstem.errors import MainstemError
+from mainstem.errors import BadData, MainstemError
+
+FORMAT = 1  # of trace files, see docs/formats/trace.md
+_FORMAT_KEY, _SEEDS_KEY = b"mainstem.trace", b"seeds"
 
 
 def pyarrow() -> Any:
-    """pyarrow with its Parquet part, or a refusal that says how to get it."""
+    """pyarrow with its Parquet module; if it is missing, an error states how to install it."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
@@ -20,22 +23,25 @@ def pyarrow() -> Any:
 
 
 class File(Mapping[str, np.ndarray]):
-    """Columns [seeds, steps] read from a Parquet file when they are asked for."""
+    """Columns [seeds, steps], each read from a Parquet file on access."""
 
     def __init__(self, path: Path):
         self._file = pyarrow().parquet.ParquetFile(path)
         self._names = [n for n in self._file.schema_arrow.names if n not in ("t", "seed")]
         meta = self._file.schema_arrow.metadata or {}
-        self.seeds = int(meta.get(b"seeds", b"1"))
+        found = meta.get(_FORMAT_KEY, b"no").decode(errors="replace")
+        if found != str(FORMAT):
+            raise BadData(f"it is of trace format {found}, this version reads format {FORMAT}")
+        self.seeds = int(meta.get(_SEEDS_KEY, b"1"))
 
     @property
     def rows(self) -> int:
-        """One for each step and seed."""
+        """The number of rows: one for each step and seed."""
         return int(self._file.metadata.num_rows)
 
     @property
     def numeric(self) -> dict[str, bool]:
-        """Whether each column holds numbers."""
+        """Whether each column is numeric."""
         types, schema = pyarrow().types, self._file.schema_arrow
         kinds = {name: schema.field(name).type for name in self._names}
         return {n: types.is_floating(kind) or types.is_integer(kind) for n, kind in kinds.items()}
@@ -54,7 +60,7 @@ class File(Mapping[str, np.ndarray]):
 
 
 def table(columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> Any:
-    """Columns [seeds, steps] from step `first` on as an Arrow table, step after step."""
+    """Columns [seeds, steps] from step `first` on as an Arrow table, ordered by step."""
     pa = pyarrow()
     steps = next(iter(columns.values())).shape[1]
     data = {
@@ -63,4 +69,4 @@ def table(columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> An
         **{name: np.ascontiguousarray(column.T).ravel() for name, column in columns.items()},
     }
     made = pa.table(data)
-    return made.replace_schema_metadata({"seeds": str(len(seeds))})
+    return made.replace_schema_metadata({_FORMAT_KEY: str(FORMAT), _SEEDS_KEY: str(len(seeds))})

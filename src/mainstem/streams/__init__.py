@@ -1,4 +1,4 @@
-"""What arrives: samples at steps and clients, from arrays, files, datasets and generators."""
+"""Streams: samples by step and client, from arrays, files, datasets and generators."""
 
 from mainstem.streams.arrays import arrays
 from mainstem.streams.datasets import dataset, digits

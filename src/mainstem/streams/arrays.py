@@ -1,4 +1,4 @@
-"""Streams from tables in memory: the rows stay on the device, indices travel."""
+"""Streams from arrays in memory: the rows are on the device, and chunks contain only row indices."""
 
 import abc
 import functools
@@ -15,17 +15,17 @@ from mainstem.value import leaf, part, static, value
 
 
 class Table(NamedTuple):
-    """Rows that can be dealt, and how they are."""
+    """Rows, and the way to deal them to clients."""
 
     features: np.ndarray
     target: np.ndarray
-    keys: np.ndarray | None  # each row's client, where the data says so
+    keys: np.ndarray | None  # each row's client, if the data contains it
     deal: Deal
 
 
 @value
 class indexed(Sampler):
-    """The rows on the device: a piece is the index of one.
+    """Sampler over rows on the device: a piece is the index of a row.
 
     >>> indexed(np.eye(2), np.array([5, 6])).sample(1, None, None).hidden.tolist()
     6
@@ -39,7 +39,7 @@ class indexed(Sampler):
 
 
 class Rows(Hosted):
-    """The rows of a table, dealt to clients; where `clients` is left out, as many as the deal finds."""
+    """The rows of a table, dealt to clients; if `clients` is None, the deal determines their number."""
 
     @property
     @abc.abstractmethod
@@ -68,7 +68,7 @@ class Rows(Hosted):
 
     @property
     def steps(self) -> int | None:
-        """How long all clients have rows; None: they are repeated for ever."""
+        """The number of steps for which every client has rows; None: the rows are repeated without end."""
         return self.dealt.steps
 
     @property
@@ -94,13 +94,13 @@ def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
 
 
 def _names(owner: str, name: str, given: Any) -> np.ndarray:
-    """Keys as an array of words or numbers, not of objects, so that equal ones are the same bytes."""
+    """Keys as an array of strings or numbers, not of objects, so that equal keys have equal bytes."""
     array = np.asarray(given)
     return np.asarray(array.tolist()) if array.dtype == object else array
 
 
 def _refuse_gaps(owner: str, name: str, array: np.ndarray, dealt: Dealt) -> None:
-    """Refuse NaN and infinity, naming the first row that has one, and whose it is."""
+    """Raises an error for NaN and infinity that names the first such row and its client."""
     if not np.issubdtype(array.dtype, np.floating):
         return
     finite = np.isfinite(array)
@@ -113,9 +113,9 @@ def _refuse_gaps(owner: str, name: str, array: np.ndarray, dealt: Dealt) -> None
 
 @value
 class arrays(Rows):
-    """Rows of `features` with their `target`, dealt to `clients` (evenly unless told otherwise).
+    """Rows of `features` with their `target`, dealt to `clients` (evenly by default).
 
-    `keys` names each row's client, for ``deal=by_key()``.
+    `keys` contains each row's client, for ``deal=by_key()``.
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)

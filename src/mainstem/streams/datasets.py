@@ -1,4 +1,4 @@
-"""Real data as streams: scikit-learn's bundled digits, and the named datasets of `mainstem data`."""
+"""Streams of real data: scikit-learn's digits, and the datasets of `mainstem data`."""
 
 import functools
 from typing import Any
@@ -14,7 +14,7 @@ from mainstem.value import integer, part, static, value
 
 @value
 class digits(Rows):
-    """1,797 handwritten digits of 8 x 8 pixels in [0, 1]: nothing to download.
+    """1,797 handwritten digits of 8 x 8 pixels in [0, 1], included in scikit-learn: no download.
 
     >>> digits(clients=100).rows().shown.shape
     (1797, 64)
@@ -40,9 +40,9 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 
 @value
 class dataset(Rows):
-    """A dataset by its name in `mainstem data list`, held-out rows left out.
+    """A dataset by its name in `mainstem data list`, without its held-out rows.
 
-    Data that names its own sites (`pjm_hourly`) goes to them by key unless dealt otherwise.
+    Data that contains client keys (`pjm_hourly`) is dealt by key unless `deal` is given.
 
     >>> dataset("letters", clients=10)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Ways to deal rows to clients. A deal turns rows into a table: which row client k gets at step t."""
+"""Deals: ways to assign rows to clients and steps. The result states which row client k gets at step t."""
 
 import abc
 import dataclasses
@@ -12,18 +12,18 @@ from mainstem.value import Value, integer, positive, value
 
 
 class Dealt(abc.ABC):
-    """Rows by step and client."""
+    """An assignment of rows to steps and clients."""
 
     clients: int
-    steps: int | None  # None: the rows are repeated for ever
+    steps: int | None  # None: the rows are repeated without end
 
     @abc.abstractmethod
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        """The rows of these steps, int32 [steps, clients]."""
+        """The rows of steps `first` to `last`, int32 [steps, clients]."""
 
     @abc.abstractmethod
     def owner(self, row: int) -> str:
-        """Who gets a row, in words."""
+        """The client that gets a row, as text for error messages."""
 
 
 class Deal(Value):
@@ -31,14 +31,14 @@ class Deal(Value):
 
     @abc.abstractmethod
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
-        """The rows with this target, dealt; `keys` name each row's client, where the data does."""
+        """Deals the rows with this `target`; `keys` contains each row's client, if the data has keys."""
 
 
 @value
 class evenly(Deal):
-    """Shuffled, repeated and dealt in turn (Kwon et al. 2023, Section 5): every pass in a new order.
+    """Deals shuffled rows in turn and repeats them, each pass in a new order (Kwon et al. 2023, Section 5).
 
-    The order comes from the run's seed.
+    The order is drawn from the run's seed.
 
     >>> evenly().to(np.zeros(4), None, clients=2).rows(seed=0, first=1, last=2).shape
     (2, 2)
@@ -50,9 +50,9 @@ class evenly(Deal):
 
 @value
 class by_label(Deal):
-    """Label-skewed: each label's rows are shared out by a Dirichlet(alpha) draw; small is skewed.
+    """Label skew: deals each label's rows by a Dirichlet(alpha) draw; a smaller alpha gives more skew.
 
-    Each client goes through its own rows again and again, in a fixed shuffled order.
+    Each client repeats its own rows without end, in a fixed shuffled order.
 
     >>> by_label(alpha=0.5).to(np.arange(100) % 10, None, clients=5).clients
     5
@@ -77,7 +77,7 @@ class by_label(Deal):
 
 @value
 class by_key(Deal):
-    """Each key a client, in the order of the keys; rows in the order they came; nothing repeated.
+    """One client per key, in sorted order; rows in their original order, without repetition.
 
     >>> by_key().to(np.zeros(5), ["b", "a", "b", "b", "a"], clients=None).rows(0, 1, 2).tolist()
     [[1, 0], [4, 2]]
@@ -98,7 +98,7 @@ class by_key(Deal):
 
 @value
 class in_time(Deal):
-    """Contiguous in time: the first stretch of rows to the first client, and so on; nothing repeated.
+    """Contiguous in time: the first rows go to the first client, and so on, without repetition.
 
     >>> in_time().to(np.zeros(5), None, clients=2).rows(0, 1, 2).tolist()
     [[0, 3], [1, 4]]
@@ -111,10 +111,10 @@ class in_time(Deal):
 
 @dataclasses.dataclass(frozen=True)
 class InTurn(Dealt):
-    """Every row to every client in turn, in an order of its own for every pass."""
+    """All rows, dealt to the clients in turn, each pass in a new order."""
 
     clients: int
-    count: int  # of rows
+    count: int  # number of rows
 
     steps = None
 
@@ -136,20 +136,20 @@ def _shuffled(count: int, seed: int, which: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Shared(Dealt):
-    """Each client its own rows: for ever, or as long as all have some."""
+    """Each client has its own rows: repeated without end, or for as long as all clients have rows."""
 
     clients: int
     steps: int | None
-    together: np.ndarray  # client after client
-    begins: np.ndarray  # each client's first place
+    order: np.ndarray  # the rows of client 0, then of client 1, ...
+    begins: np.ndarray  # each client's first index in `order`
     lengths: np.ndarray
 
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
         turn = np.arange(first - 1, last)[:, None] % self.lengths
-        return self.together[self.begins + turn].astype(np.int32)
+        return self.order[self.begins + turn].astype(np.int32)
 
     def owner(self, row: int) -> str:
-        place = int(np.flatnonzero(self.together == row)[0])
+        place = int(np.flatnonzero(self.order == row)[0])
         return f"client {int(np.searchsorted(self.begins, place, side='right')) - 1}"
 
 

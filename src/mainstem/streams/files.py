@@ -1,7 +1,8 @@
-"""Streams from CSV and Parquet files of any size: time order kept, clients by a key column.
+"""Streams from CSV and Parquet files of any size: rows in time order, clients by a key column.
 
-One pass over the file spools the numbers into a memory-mapped copy, each client's rows together;
-from there any step of any client can be read without holding the file in memory.
+The file is read twice: to count each client's rows, and to copy the numbers into memory-mapped arrays (a
+spool) in which each client's rows are contiguous. Any step of any client can then be read without loading
+the file into memory.
 """
 
 import abc
@@ -26,11 +27,11 @@ BATCH = 65536  # rows read at a time
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spool:
-    """The numbers of a file, client after client; its folder is removed once nobody holds it."""
+    """The numbers of a file, client by client; its folder is deleted with the last reference to it."""
 
     features: np.ndarray  # float32 [rows, F], memory-mapped
     target: np.ndarray
-    in_order: np.ndarray  # the target as the file has it
+    in_order: np.ndarray  # the target in the order of the file
     begins: np.ndarray  # each client's first row
     lengths: np.ndarray
     names: list[str]
@@ -38,7 +39,7 @@ class Spool:
 
 @value
 class passed(Sampler):
-    """The rows themselves come as pieces.
+    """Sampler whose pieces are the rows themselves.
 
     >>> passed().sample(([1.0, 2.0], 3.0), None, None).hidden
     3.0
@@ -49,7 +50,7 @@ class passed(Sampler):
 
 
 class File(Hosted):
-    """The rows of a file, spooled once; a copy of the stream reads the file again."""
+    """The rows of a file, copied to a spool once; a copy of the stream reads the file again."""
 
     path: str
     target: str
@@ -59,7 +60,7 @@ class File(Hosted):
 
     @abc.abstractmethod
     def batches(self) -> Iterator[Any]:
-        """The file's rows as pyarrow's record batches, in order."""
+        """The file's rows as pyarrow record batches, in order."""
 
     def admit(self) -> None:
         _ = self.spool
@@ -85,12 +86,12 @@ class File(Hosted):
 
     @property
     def clients(self) -> int:
-        """As many as there are keys."""
+        """The number of distinct keys; 1 without a key column."""
         return len(self.spool.names)
 
     @property
     def steps(self) -> int:
-        """As long as the client with the fewest rows."""
+        """The number of rows of the client with the fewest rows."""
         return int(self.spool.lengths.min())
 
     @property
@@ -102,7 +103,7 @@ class File(Hosted):
         return np.asarray(self.spool.features[rows]), np.asarray(self.spool.target[rows])
 
     def targets(self) -> np.ndarray:
-        """All that is hidden, in the order of the file."""
+        """All targets, in the order of the file."""
         return self.spool.in_order
 
 
@@ -116,10 +117,10 @@ def _listed(owner: str, name: str, given: Any) -> tuple[str, ...]:
 
 @value
 class csv(File):
-    r"""Rows of a CSV file with a header; `key` names the column that says whose row it is.
+    r"""Rows of a CSV file with a header; the column `key` contains each row's client.
 
-    `features` are all other columns unless named; with `classes` the target is an integer label.
-    The stream is as long as the client with the fewest rows.
+    `features` are all other columns by default; with `classes` the target is an integer label.
+    The number of steps is the number of rows of the client with the fewest rows.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
@@ -143,7 +144,7 @@ class csv(File):
 
 @value
 class parquet(File):
-    """Rows of a Parquet file, as for `csv`.
+    """Rows of a Parquet file; the arguments are those of `csv`.
 
     >>> import pyarrow, pyarrow.parquet
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -252,7 +253,7 @@ def _numbers(
     clients: list[str],
     whole: bool = False,
 ) -> np.ndarray:
-    """A column as finite floats (whole for labels); else refused with row and client."""
+    """A column as finite floats (integers for labels); an error names the row and the client."""
     import pyarrow as pa
 
     column = batch.column(name)

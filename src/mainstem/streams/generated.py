@@ -1,4 +1,4 @@
-"""Endless streams made on the device by a function of (key, step, client)."""
+"""Generated streams: samples computed on the device by a function of (key, step, client)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from mainstem.value import at_least, integer, number, preset, static, value
 
 @value
 class Generated(Stream):
-    """A stream made by functions of the user's own; `generated` makes it.
+    """A stream computed by user functions; `generated` creates it.
 
     >>> Generated(lambda key, t, k: ((), t), clients=5).chunk(0, 1, 3)
     ()
@@ -54,12 +54,12 @@ def generated(
     expected: Callable[[Any, Any], Form] | None = None,
     drawn: Callable[[int], Drawn] | None = None,
 ) -> Generated:
-    """`sample(key, t, k)` gives (shown, hidden); the key is another one for every step and client.
+    """A stream of `sample(key, t, k)`, which returns (shown, hidden); each step and client has its own key.
 
-    A third value, if given, is how many samples this is: 0 where nothing came. `expected(t, k)` is
-    the expected loss of client k at step t as a quadratic form. `drawn(seed)` is what a run draws
-    once for all its steps, as `Drawn(common, each)`, and becomes a fourth argument of `sample`, in
-    which `each` is the client's own.
+    An optional third value is the number of samples, 0 for none. `expected(t, k)` is the expected
+    loss of client k at step t as a quadratic form. `drawn(seed)` is what a run draws once for all its
+    steps, as `Drawn(common, each)`; it is the fourth argument of `sample`, in which `each` is the
+    client's own entry.
 
     >>> import jax
     >>> coin = generated(lambda key, t, k: (jax.random.normal(key, (3,)), t % 2), clients=5)

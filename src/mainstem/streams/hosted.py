@@ -1,4 +1,4 @@
-"""Streams that keep on the host what no compiled program needs: tables, files, other streams."""
+"""Streams with data on the host that a compiled program does not need: tables, files, other streams."""
 
 import abc
 from typing import Any
@@ -7,12 +7,12 @@ from mainstem.base import At, Sample, Sampler, Stream
 
 
 class Hosted(Stream):
-    """A stream whose samples are made by another value, its `device`."""
+    """A stream whose samples are computed by another value, its `device`."""
 
     @property
     @abc.abstractmethod
     def device(self) -> Sampler:
-        """What makes samples of pieces."""
+        """The sampler that turns pieces into samples."""
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         return self.device.sample(piece, at, drawn)

@@ -1,4 +1,4 @@
-"""A recommender's log as a stream: what was shown to whom, and what came of it."""
+"""A recommender's log as a stream: contexts, logged actions, their rewards and propensities."""
 
 import functools
 from typing import Any
@@ -18,7 +18,7 @@ POSITIONS = 3
 
 @value
 class entries(Sampler):
-    """The rows of a log on the device: a piece is the index of one, -1 where there is none.
+    """Sampler over the rows of a log on the device: a piece is the index of a row, -1 for no sample.
 
     >>> one = np.ones(1)
     >>> log = entries(np.eye(2), np.ones((1, 2)), one, one, one, one / 2)
@@ -26,7 +26,7 @@ class entries(Sampler):
     (2, 6)
     """
 
-    items: Any = leaf()  # [A, F], and so on as in `datasets.Log`
+    items: Any = leaf()  # [A, F]; all fields are as in `datasets.Log`
     affinity: Any = leaf()
     position: Any = leaf()
     action: Any = leaf()
@@ -49,11 +49,12 @@ class entries(Sampler):
 
 @value
 class log(Hosted):
-    """A logged bandit for `problems.replay`: a client for each user segment, rows in time order.
+    """A logged bandit for `problems.replay`: one client per user segment, rows in time order.
 
     The global context of an action is its item's features, the user's affinity to it and the
-    position on the page; the local one its item's features again, for the segment's own taste. A
-    segment whose rows are used up sees nothing more, so the stream is as long as the largest one.
+    position on the page. The local context is the item's features again, for the segment's own
+    preferences. A segment without further rows gets no more samples, so the number of steps is that of
+    the largest segment.
 
     The open bandit log has 80 items, 45 global and 41 local features.
 
@@ -74,7 +75,7 @@ class log(Hosted):
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """Which row each segment sees at each step, -1 for none: int32 [steps, clients]."""
+        """The row of each segment at each step, -1 for none: int32 [steps, clients]."""
         keys = self.table.keys
         shares = [np.flatnonzero(keys == name) for name in np.unique(keys)]
         order = np.full((max(len(share) for share in shares), len(shares)), -1, np.int32)
@@ -84,12 +85,12 @@ class log(Hosted):
 
     @property
     def clients(self) -> int:
-        """As many as there are segments."""
+        """The number of segments."""
         return self.order.shape[1]
 
     @property
     def steps(self) -> int:
-        """As long as the largest segment."""
+        """The number of rows of the largest segment."""
         return self.order.shape[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Two partners who must move together (Agarwal, Langford and Wei 2020, Appendix C)."""
+"""A stream for which both parts of a model must change together (Agarwal, Langford and Wei 2020, Appendix C)."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ NOISE = 0.5  # the standard deviation of epsilon
 
 @value
 class partners(Stream):
-    r"""One client for `problems.personal(2, 2)`, where either side is best when it agrees with the other.
+    r"""One client for `problems.personal(2, 2)`, for which each part is best if it equals the other part.
 
     :math:`x^g = (a + \epsilon, b)`, :math:`x^l = (1 - a, 1 - b)` and :math:`y = 1`, with a, b ~ N(0, 1)
-    and :math:`\epsilon` ~ N(0, 0.25). Equal models (z, 1 - z) on both sides predict all but
-    :math:`z \epsilon`, so the best pair is (0, 1) twice, without any loss; a start at (1, 0) twice is
-    one that neither side has a reason to leave quickly.
+    and :math:`\epsilon` ~ N(0, 0.25). If both parts are (z, 1 - z), the prediction error is
+    :math:`z \epsilon`. So the best model has (0, 1) in both parts, with loss 0; from (1, 0) in both parts
+    neither part improves quickly.
 
     >>> partners().clients
     1

@@ -1,4 +1,4 @@
-"""A world with shared and personal structure: each label is a shared function plus a client's own."""
+"""Synthetic streams with shared and personal structure: a label is a shared function plus a client's own."""
 
 import math
 from typing import Any
@@ -13,19 +13,19 @@ from mainstem.value import at_least, integer, value
 
 
 class Directions(Stream):
-    """A world of random directions: a shared one of length `together`, one of length `apart` for each client."""
+    """Random directions: a shared one of length `shared_norm`, and one per client of length `own_norm`."""
 
     shared: int
     own: int
     noise: float
-    together: float
-    apart: float
+    shared_norm: float
+    own_norm: float
 
     def drawn(self, seed: int) -> Drawn:
         draw = np.random.default_rng([seed, 20])
         common, personal = draw.normal(size=self.shared), draw.normal(size=(self.clients, self.own))
-        personal *= self.apart / np.linalg.norm(personal, axis=1, keepdims=True)
-        return Drawn(common * self.together / np.linalg.norm(common), personal)
+        personal *= self.own_norm / np.linalg.norm(personal, axis=1, keepdims=True)
+        return Drawn(common * self.shared_norm / np.linalg.norm(common), personal)
 
 
 @value
@@ -33,7 +33,7 @@ class residuals(Directions):
     r"""Linear tasks for `problems.personal(shared, own)`, drawn from the run's seed.
 
     :math:`y = u^g \cdot x^g + u_i \cdot x^l + e` with all features N(0, 1), e ~ N(0, noise^2), and
-    random directions :math:`u^g, u_i` of length `together` and `apart`.
+    random directions :math:`u^g, u_i` of length `shared_norm` and `own_norm`.
 
     >>> residuals(clients=5, shared=3, own=2).clients
     5
@@ -43,8 +43,8 @@ class residuals(Directions):
     shared: int = integer(least=1)
     own: int = integer(least=1)
     noise: float = at_least(0, default=0.1)
-    together: float = at_least(0, default=1.0)
-    apart: float = at_least(0, default=1.0)
+    shared_norm: float = at_least(0, default=1.0)
+    own_norm: float = at_least(0, default=1.0)
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         draws = random.normal(at.key, (self.shared + self.own + 1,))
@@ -57,9 +57,9 @@ class residuals(Directions):
 class linear_bandit(Directions):
     r"""Rewards for `problems.bandit(problems.personal(shared, own, intercept=True), actions, ...)`.
 
-    Action a is worth :math:`1/2 + (u^g \cdot x^g(a) + u_i \cdot x^l(a)) / 4` in the mean, with contexts
-    uniform in the cube of side 2 over the root of its dimension, so that it lies in [0, 1] for
-    lengths `together` and `apart` of up to 1; the reward adds N(0, noise^2).
+    The mean reward of action a is :math:`1/2 + (u^g \cdot x^g(a) + u_i \cdot x^l(a)) / 4`. Contexts are
+    uniform in the cube of side 2 / sqrt(dimension), so the mean lies in [0, 1] if `shared_norm` and
+    `own_norm` are at most 1. The reward is the mean plus N(0, noise^2).
 
     >>> linear_bandit(clients=5, actions=4, shared=3, own=2).clients
     5
@@ -70,8 +70,8 @@ class linear_bandit(Directions):
     shared: int = integer(least=1)
     own: int = integer(least=1)
     noise: float = at_least(0, default=0.1)
-    together: float = at_least(0, default=1.0)
-    apart: float = at_least(0, default=1.0)
+    shared_norm: float = at_least(0, default=1.0)
+    own_norm: float = at_least(0, default=1.0)
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         size = self.actions, self.shared + self.own

@@ -1,9 +1,9 @@
-r"""FedSEA's world (Sahu et al. 2026): an adversary picks distributions, and the stream knows them.
+r"""Streams of FedSEA (Sahu et al. 2026): an adversary selects the distributions, and the stream knows them.
 
-The targets are :math:`c_{t,m} = c + drift_t + offset_m`. Three knobs set the constants of the
-paper's bounds: `noise` is sigma^2 (8), `spatial` is zeta^2 (4), `temporal` the mean of K_t^2 (5)
+The targets are :math:`c_{t,m} = c + drift_t + offset_m`. Three parameters set the constants of the
+paper's bounds: `noise` is sigma^2 (8), `spatial` is zeta^2 (4), `temporal` is the mean of K_t^2 (5)
 against the best fixed point of many steps. Expected losses are quadratic forms, so expected and
-virtual regret are in closed form.
+virtual regret have closed forms.
 """
 
 import abc
@@ -46,10 +46,10 @@ class Sea(Stream):
     @property
     @abc.abstractmethod
     def step_out(self) -> Any:
-        """How far the drift leads, in the mean square."""
+        """The root mean square of the drift's norm."""
 
     def target(self, t: Any, k: Any) -> jax.Array:
-        """c + drift_t + offset_k."""
+        """The mean target of client k at step t: c + drift_t + offset_k."""
         center = constant(self.distance) * self._direction()
         offset = (
             jnp.sqrt(self.away) * constant(_offsets(self.clients, self.dimension, self.seed))[k]
@@ -83,8 +83,8 @@ def _offsets(clients: int, dimension: int, seed: int) -> np.ndarray:
 class sea_quadratic(Sea):
     """Targets for `problems.quadratic(dimension, curvature)`: normal around a moving centre.
 
-    `distance` is that of the mean centre from the origin; `drift` is alternating (+, -, +, ...),
-    random (a fresh normal draw each step) or slow (a sine of period 1,000).
+    `distance` is the distance of the mean centre from the origin; `drift` is alternating (+, -, +, ...),
+    random (a new normal draw at each step) or slow (a sine wave with a length of 1,000 steps).
 
     >>> still = sea_quadratic(clients=3, dimension=4, noise=0.0, distance=2.0)
     >>> float(still.expected(t=1, k=0).value(jnp.zeros(4)))
@@ -103,7 +103,7 @@ class sea_quadratic(Sea):
 
     @property
     def variance(self) -> Any:
-        """Of a target around its expectation, in each coordinate."""
+        """The variance of a target around its expectation, in each coordinate."""
         return constant(self.noise) / self.dimension / constant(self.curvature) ** 2
 
     @property
@@ -129,7 +129,7 @@ class sea_ridge(Sea):
     """Regression for `problems.linear(dimension, ridge, intercept=False)`: x ~ N(0, I), y = <c, x> + e.
 
     Here `noise` is the variance of the label's error e (the variance of the gradient grows with the
-    distance from c, so no single sigma^2 exists); `spatial` and `temporal` are as in the paper.
+    distance from c, so there is no single sigma^2); `spatial` and `temporal` are as in the paper.
 
     >>> float(sea_ridge(clients=3, dimension=4, noise=0.5, distance=2.0).expected(1, 0).constant)
     2.25

@@ -1,4 +1,4 @@
-"""Streams made of other streams: features in two groups, clients that sometimes see nothing."""
+"""Streams that wrap other streams: features in two groups, clients without a sample at some steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,33 +17,33 @@ EXAMPLE = "digits(clients=10)"
 
 
 class Wrapped(Hosted):
-    """A stream that changes the samples of another one, and nothing else."""
+    """A stream that changes the samples of another stream, and nothing else."""
 
     stream: Stream
 
     @property
     def clients(self) -> int:
-        """As many as there are."""
+        """The number of clients of the wrapped stream."""
         return self.stream.clients
 
     @property
     def steps(self) -> int | None:
-        """As long as it is."""
+        """The number of steps of the wrapped stream."""
         return self.stream.steps
 
     @property
     def targets(self) -> Any:
-        """All that is hidden, if it can be looked at."""
+        """() -> all targets, if they are available."""
         return self.stream.targets
 
     @property
     def exam(self) -> Any:
-        """What is held out."""
+        """seed -> the held-out samples, if there are any."""
         return self.stream.exam
 
     @property
     def minimiser(self) -> Any:
-        """That of the aggregate risk."""
+        """The minimiser of the aggregate risk, if it is known."""
         return self.stream.minimiser
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
@@ -54,19 +54,24 @@ class Wrapped(Hosted):
 
 
 class Changed(Sampler):
-    """What changes the samples of another sampler."""
+    """A sampler that changes the samples of another sampler."""
 
     of: Sampler
 
     @property
     def minimiser(self) -> Any:
-        """That of the aggregate risk."""
+        """The minimiser of the aggregate risk, if it is known."""
         return self.of.minimiser
+
+    @property
+    def batch(self) -> int | None:
+        """The number of samples in a batch without a `count`."""
+        return self.of.batch
 
 
 @value
 class parted(Changed):
-    """The samples of another sampler, their features in two groups.
+    """The samples of another sampler, with their features in two groups.
 
     >>> from mainstem.streams.arrays import indexed
     >>> rows = indexed(np.eye(3), np.zeros(3))
@@ -76,10 +81,10 @@ class parted(Changed):
     """
 
     of: Sampler = leaf()
-    common: Any = leaf()  # columns
-    places: Any = leaf()  # [1 or clients, most], columns
-    real: Any = leaf()  # [1 or clients, most], else padded
-    ragged: bool = static()  # each client has columns of its own
+    common: Any = leaf()  # global columns
+    places: Any = leaf()  # [1 or clients, most], local columns
+    real: Any = leaf()  # [1 or clients, most], False: padding
+    ragged: bool = static()  # each client has its own columns
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         whole = self.of.sample(piece, at, drawn)
@@ -93,9 +98,9 @@ class parted(Changed):
 class split(Wrapped):
     """`stream` with its features as (global, local), for `problems.personal`.
 
-    `shared` lists the columns that all clients share, `own` the local ones: one list, or one for each
-    client (of any length; shorter ones are padded with zeros). A column in both groups, or in
-    neither, is refused; ``overlap=True`` allows the former.
+    `shared` lists the global columns, `own` the local ones: one list for all clients, or one list per
+    client (of any length; shorter lists are padded with zeros). A column in both groups, or in
+    neither, is an error; ``overlap=True`` allows the former.
 
     >>> import numpy as np
     >>> from mainstem.streams import arrays
@@ -134,7 +139,7 @@ class split(Wrapped):
 
     @property
     def ragged(self) -> bool:
-        """Whether each client has columns of its own."""
+        """Whether each client has its own columns."""
         return isinstance(self.own[0], tuple)
 
     @property
@@ -156,7 +161,7 @@ class split(Wrapped):
 
 
 def _width(stream: Stream) -> int:
-    """How many features a sample has."""
+    """The number of features of a sample."""
     known = stream.rows()
     shown = (first_shapes(stream) if known is None else known).shown
     if not hasattr(shown, "ndim") or shown.ndim != 2:
@@ -180,7 +185,7 @@ def _columns(name: str, given: Any, width: int) -> tuple[int, ...]:
 
 @value
 class present(Changed):
-    """The samples of another sampler, each there by a coin of its own.
+    """The samples of another sampler, each present independently with probability `rate`.
 
     >>> from mainstem.streams.generated import alternating
     >>> at = At(1, 0, random.root(0))
@@ -189,22 +194,23 @@ class present(Changed):
     """
 
     of: Sampler = leaf()
-    rate: Any = leaf()  # one, or one for each client
+    rate: Any = leaf()  # one, or one per client
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         whole = self.of.sample(piece, at, drawn)
         chance = of_client(constant(self.rate).astype(jnp.float32), at.k)
         luck = random.uniform(random.fold(at.key, 1), dtype=jnp.float32)
         here = (luck < chance).astype(jnp.int32)
-        return whole._replace(count=here if whole.count is None else here * whole.count)
+        count = (self.of.batch or 1) if whole.count is None else whole.count
+        return whole._replace(count=here * count)
 
 
 @value
 class sometimes(Wrapped):
-    """`stream` in which each client sees something only with probability `rate` (one, or one each).
+    """`stream` in which each client gets a sample only with probability `rate` (one, or one per client).
 
-    Where a client sees nothing its loss is zero, it learns nothing and its metrics do not count
-    (Agarwal et al. 2020, Section 2); simulate's `weights` = T / N_i make up for it.
+    At a step without a sample a client's loss is zero, it learns nothing and its metrics do not count
+    (Agarwal et al. 2020, Section 2); `weights` = T / N_i of `simulate` compensate for this.
 
     >>> from mainstem.streams import alternating
     >>> sometimes(alternating(clients=3), rate=[1.0, 0.5, 0.1]).clients

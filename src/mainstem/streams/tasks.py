@@ -1,4 +1,4 @@
-"""Related tasks for many clients out of one multiclass dataset (Agarwal et al. 2020, Section 6.1)."""
+"""Related tasks for many clients from one multiclass dataset (Agarwal et al. 2020, Section 6.1)."""
 
 import functools
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from mainstem.errors import BadData
 from mainstem.streams.hosted import Hosted
 from mainstem.value import flag, integer, static, value
 
-MERGED = 0.3  # of the classes become C0
-TRIES = 100  # draws of them, where some leave too few samples
-CACHE = 2**26  # bytes of draws to keep for the next run
-SPARED = 0.3  # of the rows are held out, where the source has no test part of its own
-ASKED = 500  # of the held-out rows of each class are asked, if there are more
+MERGED = 0.3  # share of the classes that are merged into C0
+TRIES = 100  # draws of these classes, since some draws leave too few samples
+CACHE = 2**26  # bytes of draws that are cached for later runs
+SPARED = 0.3  # share of the rows that are held out, if the source has no test set
+ASKED = 500  # largest number of held-out rows per class that are evaluated
 
 
 class Tasks(NamedTuple):
-    """Each client's samples, [2 most, ...]."""
+    """The samples of each client's task, [2 most, ...] per client."""
 
     shared: Any  # global features
     own: Any  # local features
@@ -28,33 +28,33 @@ class Tasks(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Who gets which rows."""
+    """The assignment of rows to clients."""
 
     order: np.ndarray  # [features], the global ones first
     rows: np.ndarray  # [clients, 2 most]
     labels: np.ndarray  # [clients, 2 most]
-    real: int  # how many of them are samples
-    spared: np.ndarray  # rows that no client has
+    real: int  # number of samples per client; the rest is padding
+    spared: np.ndarray  # held-out rows
     merged: np.ndarray  # the classes of C0
     others: np.ndarray  # [clients], each client's class
 
 
 class World(NamedTuple):
-    """A dataset, and what is to be drawn from it."""
+    """A dataset, and the sizes of what is drawn from it."""
 
     features: np.ndarray  # [rows, width]
     target: np.ndarray
     classes: int
-    tested: int  # rows at the end that are held out
+    tested: int  # number of rows at the end that are held out
     clients: int
     most: int
-    common: int  # global features
-    full: bool  # every draw has as many samples as are asked for
+    common: int  # number of global features
+    full: bool  # every draw gives each client 2 most samples
 
 
 @value
 class turns(Sampler):
-    """The samples of a client's task in turn, from what was drawn for the run.
+    """Sampler that returns the drawn samples of a client's task in turn.
 
     >>> drawn = Drawn(cycle=Tasks(np.ones(3), np.zeros(2), 1))
     >>> turns(full=True).sample((), None, drawn).hidden
@@ -73,15 +73,15 @@ class turns(Sampler):
 
 @value
 class tasks(Hosted):
-    r"""Each client tells C0 from a class of its own; for `problems.personal(..., classes=2)`.
+    r"""Each client separates C0 from one other class; for `problems.personal(..., classes=2)`.
 
-    Out of K classes floor(0.3 K) at random are merged into C0 (drawn again if there are too few samples
-    in them, or too few left, for that many clients). Each client gets N samples of C0 and N
-    of one other class, N at most `most`, all disjoint, and goes through them again and again. A random
-    half of the features (or `shared` of them) are global, the rest local. All of it comes from the
-    run's seed, so that `seeds=50` are fifty rollouts. Held out are the source's test rows, or 30 % of
-    all: `measure.held_out(run)` gives each client's balanced accuracy in its own task, from up to 500 of them
-    for each class, weighted so that its expectation is that of all.
+    Of K classes, floor(0.3 K) random ones are merged into C0 (drawn again if they contain, or leave, too
+    few samples for the number of clients). Each client gets N samples of C0 and N of one other class, N
+    at most `most`, all disjoint, and repeats them without end. A random half of the features (or `shared`
+    of them) is global, the rest local. Everything is drawn from the run's seed, so `seeds=50` gives fifty
+    rollouts. The source's test rows are held out, or 30 % of all rows if it has none.
+    `measure.held_out(run)` returns each client's balanced accuracy in its own task, from up to 500
+    held-out rows per class, weighted so that its expectation is that over all held-out rows.
 
     >>> tasks("letter", clients=0)
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ class tasks(Hosted):
 
     @functools.cached_property
     def world(self) -> World:
-        """The dataset, loaded once, and what is asked of it."""
+        """The dataset, loaded once, and the sizes of what is drawn from it."""
         table = datasets.load(self.source)
         target, classes, tested = table.target, table.classes, table.held_out
         if classes is None or classes < 4:
@@ -118,12 +118,12 @@ class tasks(Hosted):
 
     @functools.cached_property
     def _shares(self) -> Callable[[int], Shares]:
-        """Who gets which rows with a seed; the latest are kept."""
+        """seed -> the assignment of rows to clients; the latest are cached."""
         return functools.lru_cache(maxsize=256)(functools.partial(_draw, self.world))
 
     @functools.cached_property
     def _runs(self) -> Callable[[int], Drawn]:
-        """What is drawn with a seed; as much is kept as there is room for."""
+        """seed -> what is drawn; as many draws are cached as fit into `CACHE` bytes."""
         size = 4 * self.clients * 2 * self.most * (self.world.features.shape[1] + 1)
         make = functools.partial(_dealt, self.world, self._shares)
         return functools.lru_cache(maxsize=max(1, CACHE // size))(make)
@@ -136,7 +136,7 @@ class tasks(Hosted):
         return self._runs(seed)
 
     def exam(self, seed: int) -> Exam:
-        """The held-out rows, with the answers of each client's own task."""
+        """The held-out rows, with the labels of each client's own task."""
         world, shares = self.world, self._shares(seed)
         features, target, common = world.features, world.target, world.common
         asked, mass = _asked(np.random.default_rng([seed, 31]), shares.spared, target)
@@ -153,7 +153,7 @@ class tasks(Hosted):
 
 
 def _dealt(world: World, shares: Callable[[int], Shares], seed: int) -> Drawn:
-    """Each client's samples."""
+    """The samples of each client for a seed."""
     found = shares(seed)
     if world.full and found.real < 2 * world.most:
         raise BadData(
@@ -171,7 +171,7 @@ def _dealt(world: World, shares: Callable[[int], Shares], seed: int) -> Drawn:
 def _asked(
     draw: np.random.Generator, spared: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Up to so many held-out rows of each class, and how many each of them stands for."""
+    """Up to `ASKED` held-out rows of each class, and the number of rows that each of them represents."""
     rows, masses = [], []
     for label in np.unique(target[spared]):
         all_of = spared[target[spared] == label]
@@ -184,7 +184,7 @@ def _asked(
 
 
 def _draw(world: World, seed: int) -> Shares:
-    """Who gets which rows."""
+    """The assignment of rows to clients for a seed."""
     draw = np.random.default_rng([seed, 30])
     target, tested, clients, most = world.target, world.tested, world.clients, world.most
     if tested:
@@ -210,7 +210,7 @@ def _draw(world: World, seed: int) -> Shares:
 def _merged(
     draw: np.random.Generator, world: World, used: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, list[np.ndarray]]:
-    """(classes of C0, their rows, how many for each client, buckets of other rows), enough for all."""
+    """(classes of C0, their rows, rows per client, buckets of other rows), enough for all clients."""
     target, classes, clients, most = world.target, world.classes, world.clients, world.most
     for _ in range(TRIES):
         merged = draw.choice(classes, int(MERGED * classes), replace=False)

@@ -1,4 +1,4 @@
-"""A classifier that walks, and agents that differ (Rizk, Vlaski and Sayed 2020, Section IV)."""
+"""A stream with a drifting classifier and heterogeneous clients (Rizk, Vlaski and Sayed 2020, Section IV)."""
 
 import functools
 import math
@@ -12,12 +12,12 @@ from mainstem import check, random
 from mainstem.base import At, Drawn, Params, Sample, Stream, constant
 from mainstem.value import at_least, integer, leaf, positive, static, value
 
-NODES = 8  # of the quadrature in each direction: exact to 1e-8 for |w| up to 1, to 4e-6 up to 2.5
-NEWTON = 7
+NODES = 8  # quadrature nodes per direction: exact to 1e-8 for |w| up to 1, to 4e-6 up to 2.5
+NEWTON = 7  # iterations
 
 
 class Agents(NamedTuple):
-    """What is drawn once for each agent."""
+    """What is drawn once for each client (agent in the paper)."""
 
     offsets: Any  # c_k
     scales: Any  # the features' standard deviation
@@ -40,12 +40,13 @@ def _point(owner: str, name: str, given: Any) -> np.ndarray:
 
 @value
 class walking(Stream):
-    r"""Each step each agent holds a fresh batch of 2-dimensional features, labelled by a walking line.
+    r"""A new batch of 2-dimensional features per client and step, labelled by a line that drifts.
 
-    :math:`w^\star_i = w^\star_{i-1} + q_i` (eq. (17)) with :math:`q_i` ~ N(0, `drift`) in each
-    coordinate, agent k's own line is :math:`w^\star_i + c_k` with :math:`c_k` ~ N(0, `spread`), labels
-    are its sign on features N(0, v_k), v_k uniform in [0.5, 1.5]. `holds` is N_k, one or one for each
-    agent. The walk starts at N(0, I), or at `start`. All of it comes from the run's seed.
+    The line follows the random walk :math:`w^\star_i = w^\star_{i-1} + q_i` (eq. (17)) with :math:`q_i` ~
+    N(0, `drift`) in each coordinate. Client k has the line :math:`w^\star_i + c_k` with :math:`c_k` ~
+    N(0, `spread`); labels are its sign on features N(0, v_k), with v_k uniform in [0.5, 1.5]. `holds` is
+    N_k, one or one per client. The walk starts at a draw from N(0, I), or at `start`. Everything is drawn
+    from the run's seed.
 
     For ``problems.batched(problems.logistic(2, ridge=ridge, intercept=False))``, whose ridge is
     twice the paper's rho. The stream knows the minimiser of the *population* aggregate risk at each
@@ -57,7 +58,7 @@ class walking(Stream):
     """
 
     clients: int = integer(least=1)
-    holds: Any = static(default=100, checked=_holds)  # static: it decides how large a batch is
+    holds: Any = static(default=100, checked=_holds)  # static: it determines the batch size
     drift: float = at_least(0, default=0.0)
     spread: float = at_least(0, default=0.1)
     ridge: float = positive(default=2.0)
@@ -78,14 +79,18 @@ class walking(Stream):
         origin = draw.normal(size=2) if self.start is None else self.start
         path = origin + np.cumsum(math.sqrt(self.drift) * draw.normal(size=(last, 2)), axis=0)
         path = np.concatenate([origin[None], path])
-        steps = np.stack([path[first - 1 : last], path[first : last + 1]], axis=1)  # before, now
+        steps = np.stack([path[first - 1 : last], path[first : last + 1]], axis=1)  # old, new
         return np.broadcast_to(steps[:, None], (last - first + 1, self.clients, 2, 2))
+
+    @property
+    def batch(self) -> int | None:
+        return None if np.ndim(self.holds) else int(self.holds)
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         agent, most = drawn.each, int(np.max(self.holds))
         features = agent.scales * random.normal(at.key, (most, 2))
         line = piece[1] + agent.offsets
-        side = features[:, 0] * line[0] + features[:, 1] * line[1]  # faster than a product
+        side = features[:, 0] * line[0] + features[:, 1] * line[1]  # faster than a matrix product
         labels = (side > 0).astype(jnp.int32)
         held = jnp.asarray(self.holds, jnp.int32)
         return Sample(features, labels, held[at.k] if held.ndim else None)
@@ -96,7 +101,7 @@ class walking(Stream):
 
 
 def least_risk(lines: Any, scales: Any, ridge: Any) -> Params:
-    r"""The minimiser of the mean over agents of E log(1 + exp(-y h'w)) + ridge |w|^2 / 2.
+    r"""The minimiser of the mean over clients of E log(1 + exp(-y h'w)) + ridge |w|^2 / 2.
 
     With y = sign(h'l) the vector y h is a Gaussian folded onto the half-plane of l: along l it is
     half-normal, across it normal.
@@ -125,7 +130,7 @@ def least_risk(lines: Any, scales: Any, ridge: Any) -> Params:
 def _half_normal(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights for the half-normal distribution.
 
-    From the recurrence of its orthogonal polynomials (Stieltjes), taken over a fine grid, and the
+    Computed from the recurrence of its orthogonal polynomials (Stieltjes) on a fine grid, and from the
     eigenvalues of their Jacobi matrix (Golub and Welsch 1969).
     """
     points, shares = np.polynomial.legendre.leggauss(200)

@@ -1,6 +1,6 @@
-"""Checks that every algorithm, problem and codec owes: the package's own suite, for yours too.
+"""Contract checks for algorithms, problems, codecs and values: the suite of this package, also for your own.
 
-Each takes a value, runs all its clauses, and raises an `AssertionError` that says which one failed.
+Each function takes a value, runs all clauses, and raises an `AssertionError` for the clause that failed.
 """
 
 from mainstem.testing.algorithms import check_algorithm

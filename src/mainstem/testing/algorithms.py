@@ -1,4 +1,4 @@
-"""What every algorithm owes, clause by clause."""
+"""Contract of algorithms: one function for each clause."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,11 +18,11 @@ from mainstem.testing.worlds import World, altered, world_for
 
 STEPS, CLIENTS = 18, 6
 EVERYTHING = ("collective", "consensus", "average")
-SPECIAL = 2  # the client that is not heard, or sees nothing
+SPECIAL = 2  # the client that is not sampled, or gets no samples
 
 
 def check_algorithm(algorithm: Algorithm, world: World | None = None) -> None:
-    """Every clause of the contract in turn; `world` is a problem and a stream of 6 clients to try it on.
+    """Checks every clause of the contract; `world` is a problem and a stream of 6 clients for the test runs.
 
     >>> import mainstem as ms
     >>> check_algorithm(ms.ofediq(step=0.1, rate=0.5, levels=3))
@@ -49,7 +49,7 @@ def same_key_same_trace(algorithm: Algorithm, world: World) -> None:
 
 
 def fast_path_is_the_reference(algorithm: Algorithm, world: World) -> None:
-    """Whatever the traits let the engine do, the result is that of the reference path."""
+    """With the shortcuts that the traits allow, the result is that of the reference path."""
     fast = _run(algorithm, world)
     plain = _run(algorithm, world, plain=True)
     for name in fast.columns:
@@ -64,7 +64,7 @@ def fast_path_is_the_reference(algorithm: Algorithm, world: World) -> None:
 
 
 def chunks_do_not_matter(algorithm: Algorithm, world: World) -> None:
-    """The same numbers, to the last bit, in one piece or in many."""
+    """A run in one chunk or in many gives the same numbers, to the last bit."""
     whole = _run(algorithm, world, dtype="float32")
     pieces = _run(algorithm, world, dtype="float32", chunk=5)
     for name in whole.columns:
@@ -72,7 +72,7 @@ def chunks_do_not_matter(algorithm: Algorithm, world: World) -> None:
 
 
 def seeds_are_runs(algorithm: Algorithm, world: World) -> None:
-    """Many seeds as one program are the runs one by one."""
+    """Many seeds in one program give the same runs as one by one."""
     many = _run(algorithm, world, seeds=[3, 4])
     for n, seed in enumerate((3, 4)):
         one = _run(algorithm, world, seed=seed)
@@ -81,10 +81,10 @@ def seeds_are_runs(algorithm: Algorithm, world: World) -> None:
 
 
 def nested_params_come_back(algorithm: Algorithm, world: World) -> None:
-    """The final model has the problem's own shape, in the run's dtype."""
+    """The final model has the nested shape of the problem and the dtype of the run."""
     run = _run(algorithm, world, dtype="float32")
     expected = world.problem.shapes
-    if algorithm.personal:  # the server knows the shared part alone
+    if algorithm.personal:  # the server has only the shared part
         expected = expected.shared
     found_tree, wanted_tree = jax.tree.structure(run.model), jax.tree.structure(expected)
     assert str(found_tree) == str(wanted_tree)
@@ -94,7 +94,7 @@ def nested_params_come_back(algorithm: Algorithm, world: World) -> None:
 
 
 def one_client_is_enough(algorithm: Algorithm, world: World) -> None:
-    """A run with a single client works; tried where the world can be made for one."""
+    """A run with a single client works; checked if such a world can be made."""
     alone = world_for(algorithm, 1)
     if type(alone.problem) is type(world.problem):
         heard = with_participation(algorithm, everyone()) or algorithm
@@ -103,7 +103,7 @@ def one_client_is_enough(algorithm: Algorithm, world: World) -> None:
 
 
 def silent_client_moves_nobody(algorithm: Algorithm, world: World) -> None:
-    """Data of a client that is never heard, or sees nothing, changes no other client's model."""
+    """The data of a client that is never sampled, or gets no samples, changes no other client's model."""
     heard = np.ones((STEPS, CLIENTS), bool)
     heard[:, SPECIAL] = False
     silent = with_participation(algorithm, given(heard))
@@ -118,9 +118,9 @@ def silent_client_moves_nobody(algorithm: Algorithm, world: World) -> None:
 
 
 def idle_merge_moves_nothing(algorithm: Algorithm, world: World) -> None:
-    """When nobody is heard, the server keeps what it has, and nothing is counted."""
+    """If no client is sampled, the model of the server does not change, and no bits are counted."""
     nobody = with_participation(algorithm, given(np.zeros((STEPS, CLIENTS), bool)))
-    blind = range(CLIENTS) if nobody is None else ()  # it hears everyone: then nobody sees anything
+    blind = range(CLIENTS) if nobody is None else ()  # fixed participation: nobody gets samples
     run = _run(nobody or algorithm, _with(world, blind=blind))
 
     @jax.jit
@@ -139,7 +139,7 @@ def idle_merge_moves_nothing(algorithm: Algorithm, world: World) -> None:
 
 
 def delays_lose_nothing(algorithm: Algorithm, world: World) -> None:
-    """On slow links every message is counted when it is sent, and what a late client says still matters."""
+    """With delays, every message is counted when it is sent, and late messages still change the model."""
     slow = network(up=[0, 1, 2, 3, 4, 5], down=[5, 4, 3, 2, 1, 0])
     prompt, late = _run(algorithm, world), _run(algorithm, _with(world), network=slow)
     assert np.isfinite(late.loss).all()
@@ -153,7 +153,7 @@ def delays_lose_nothing(algorithm: Algorithm, world: World) -> None:
 
 
 def numbers_are_traced(algorithm: Algorithm, world: World) -> None:
-    """Three values that differ in a number are one program."""
+    """Three values that differ in a number use one compiled program."""
     leaves, tree = jax.tree.flatten(algorithm)
     smooth = [n for n, leaf in enumerate(leaves) if np.issubdtype(np.asarray(leaf).dtype, float)]
     if not smooth:
@@ -182,7 +182,7 @@ CLAUSES: tuple[Callable[[Algorithm, World], None], ...] = (
 
 
 def with_participation(algorithm: Algorithm, participation: Participation) -> Algorithm | None:
-    """The algorithm with another participation, unless it has none to choose."""
+    """The algorithm with another participation; None: its participation is fixed."""
     try:
         return algorithm.replace(participation=participation)
     except (BadParameter, TypeError):
@@ -195,7 +195,7 @@ def vector(model: Any) -> np.ndarray:
 
 
 def _with(world: World, blind: Iterable[int] = (), strange: Iterable[int] = ()) -> World:
-    """The world with clients that see nothing, and clients that see other numbers."""
+    """The world with clients that get no samples (`blind`), and clients that get other numbers (`strange`)."""
     shift = np.where(np.isin(np.arange(CLIENTS), [*strange]), 1.5, 0.0)
     sees = ~np.isin(np.arange(CLIENTS), [*blind])
     return world._replace(stream=altered(world.stream, shift, sees))

@@ -1,4 +1,4 @@
-"""What every codec owes."""
+"""Contract of codecs."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ DRAWS = 400
 
 
 def check_codec(codec: Codec, size: int = 40) -> None:
-    """Bytes as stated, the code back from them, and errors within what it declares.
+    """Checks the number of bytes, the code after a round trip, and the declared errors.
 
     >>> from mainstem import parts
     >>> check_codec(parts.quantiser(levels=3, blocks=4))

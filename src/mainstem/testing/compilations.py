@@ -1,4 +1,4 @@
-"""How often XLA compiles, counted by JAX's own monitoring."""
+"""Compilations: counts the programs that XLA compiles, with the monitoring of JAX."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ EVENT = "/jax/core/compile/backend_compile_duration"
 
 
 class Count:
-    """How many programs were compiled."""
+    """The number of programs that were compiled."""
 
     def __init__(self) -> None:
         self.compiled = 0
@@ -30,7 +30,7 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 
 @contextlib.contextmanager
 def counted() -> Iterator[Count]:
-    """Counts what is compiled inside the block.
+    """Counts the programs that are compiled inside the block.
 
     >>> import jax.numpy as jnp
     >>> with counted() as first:

@@ -1,4 +1,4 @@
-"""What every problem owes."""
+"""Contract of problems."""
 
 import itertools
 from typing import Any
@@ -15,7 +15,7 @@ CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def check_problem(problem: Problem, stream: Stream) -> None:
-    """What it declares is so, on the first samples of `stream`.
+    """Checks the facts that a problem declares, on the first samples of `stream`.
 
     >>> from mainstem import problems, streams
     >>> check_problem(problems.softmax(64, 10), streams.digits(clients=4))
@@ -26,7 +26,7 @@ def check_problem(problem: Problem, stream: Stream) -> None:
         problem.check(*jax.tree.map(np.asarray, (samples.shown, samples.hidden)))
         vectors = Flat(problem)
         start = vectors.init(jnp.asarray(random.root(0)))
-        draw = np.random.default_rng(1).normal(size=(3, problem.size))
+        draw = np.random.default_rng(1).normal(size=(3, problem.parameters))
         places = [np.asarray(problem.domain.project(start + 0.3 * move)) for move in draw]
         at = replay.at_all(random.root(0), random.DECIDE, jnp.int32(1), jnp.arange(stream.clients))
         for params in places:
@@ -43,7 +43,7 @@ def _decides(problem: Problem, vectors: Flat, params: Any, samples: Sample, at: 
     )
     many = vectors.many(params, samples, at)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(many), strict=True):
-        assert np.allclose(a, b, **CLOSE), f"{problem}: `together` is not one by one"
+        assert np.allclose(a, b, **CLOSE), f"{problem}: `vectorized` is not one by one"
     slopes = jax.vmap(lambda seen: vectors.gradient(params, seen))(seen)
     assert np.isfinite(slopes).all(), f"{problem}: a gradient is not finite"
     if problem.form is not None:
@@ -56,7 +56,7 @@ def _decides(problem: Problem, vectors: Flat, params: Any, samples: Sample, at: 
 
 
 def _bends(problem: Problem, vectors: Flat, places: list[Any], samples: Sample, at: At) -> None:
-    """Convex and curved as declared, between any two of some models."""
+    """Checks the declared convexity and curvature, between pairs of models."""
     if not problem.convex:
         return
     seen = jax.vmap(vectors.one, in_axes=(None, 0, SEVERAL))(places[0], samples, at)[0]

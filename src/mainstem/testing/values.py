@@ -1,4 +1,4 @@
-"""What every value owes: it is data."""
+"""Contract of values: equality, hash, pickle, pytree, `repr` and TOML."""
 
 import pickle
 import tomllib
@@ -15,10 +15,10 @@ from mainstem.value import Value
 
 
 def check_value(made: Value) -> None:
-    """Equal to its twin, hashable, picklable, a tree, printed on one line, and TOML and back.
+    """Checks that a value equals its copy from pickle, from its leaves and from TOML, and prints on one line.
 
-    A value that holds code without an importable name cannot be pickled or written, and one of a class that
-    no installed package declares cannot be read from a file: then these are left out.
+    A value with code that cannot be imported cannot be pickled or written, and a value of a class that no
+    installed package declares cannot be read from a file: then these checks are left out.
 
     >>> from mainstem import parts
     >>> check_value(parts.box(-1, 1))
@@ -43,7 +43,7 @@ def _holds_code(table: Any) -> bool:
 
 
 def _can_be_read(made: Value, table: Any) -> bool:
-    """Whether a file can name it: no code, no large array, and a class that is known here."""
+    """Whether it can be read from a file: no code, no large array, and a known class."""
     if isinstance(table, list):
         return all(_can_be_read(made, each) for each in table)
     if not isinstance(table, dict):
@@ -57,7 +57,7 @@ def _can_be_read(made: Value, table: Any) -> bool:
 
 
 def written_and_read(made: Value) -> Any:
-    """The value again, from its table in a TOML file."""
+    """The value after a round trip through its TOML table."""
     table = tomllib.loads(tomli_w.dumps({"it": plain(made)}))["it"]
     if not isinstance(table, dict):
         return made if table == made.short() else None

@@ -1,6 +1,6 @@
-"""Small worlds: a problem and a stream for every domain that an algorithm may live in.
+"""Worlds: a small problem and a stream for every domain that an algorithm may have.
 
-Where they can, they draw uniform numbers: a normal one takes a logarithm in float32, which XLA may round
+They draw uniform numbers where possible: a normal number needs a logarithm in float32, which XLA may round
 differently in two programs that are compared to the last digit.
 """
 
@@ -18,7 +18,7 @@ from mainstem.value import leaf, part, value
 
 
 class World(NamedTuple):
-    """What an algorithm is tried on."""
+    """A problem and a stream for the test runs of an algorithm."""
 
     problem: Problem
     stream: Stream
@@ -28,8 +28,8 @@ class World(NamedTuple):
 def classified(clients: int) -> World:
     """Nested parameters: a linear classifier of 300 random rows of 4 features in 3 classes.
 
-    Its first model is random: with zeros, classes that nobody has seen yet are tied, and which of them a
-    client answers is up to rounding.
+    Its first model is random: with zeros, classes without samples so far are tied, and rounding would
+    decide between them.
     """
     draw = np.random.default_rng(7)
     features = draw.normal(size=(300, 4))
@@ -43,7 +43,7 @@ def _targets(key: Any, t: Any, k: Any) -> Any:
 
 
 def targeted(clients: int, low: float, high: float) -> World:
-    """Quadratics on a box, around targets of which some lie outside."""
+    """Quadratic losses on a box; some targets are outside it."""
     problem = problems.quadratic(dimension=3, low=low, high=high)
     return World(problem, streams.generated(_targets, clients))
 
@@ -58,19 +58,19 @@ def advised(clients: int) -> World:
 
 
 def shared_and_own(clients: int) -> World:
-    """A shared and an own part, a constant for each, and clients that see nothing now and then."""
+    """A shared and an own part, an intercept for each, and steps in which a client gets no sample."""
     problem = problems.personal(3, 2, intercept=True, start=([0.1] * 4, [0.2] * 3))
     return World(problem, streams.sometimes(streams.residuals(clients, 3, 2), rate=0.8))
 
 
 def in_batches(clients: int) -> World:
-    """Batches of 12 to label, around a line that walks."""
+    """Batches of 12 samples with labels from a line that drifts."""
     problem = problems.batched(problems.logistic(2, ridge=2.0, intercept=False))
     return World(problem, streams.walking(clients, holds=12, drift=0.01))
 
 
 def world_for(algorithm: Algorithm, clients: int) -> World:
-    """A world in the algorithm's domain, with an own part if it has use for one."""
+    """A world in the domain of the algorithm, with an own part if the algorithm is personal."""
     if algorithm.personal:
         return shared_and_own(clients)
     if algorithm.domain.unit_sum:
@@ -85,7 +85,7 @@ def world_for(algorithm: Algorithm, clients: int) -> World:
 
 @value
 class Shifted(Changed):
-    """The samples of another sampler: each client's numbers shifted, and none where it sees nothing."""
+    """The samples of another sampler: the numbers of each client shifted, or no sample."""
 
     of: Sampler = leaf()
     shift: Any = leaf()  # [clients]
@@ -98,20 +98,20 @@ class Shifted(Changed):
         def shifted(x: Any) -> Any:
             if not jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating):
                 return x
-            # Unevenly: what is added to all coordinates alike makes no difference on a simplex.
+            # Uneven: the same shift of all coordinates has no effect on a simplex.
             uneven = 1 + jnp.arange(x.size).reshape(x.shape) / x.size
             return x + (shift * uneven).astype(x.dtype)
 
-        count = 1 if usual.count is None else usual.count
+        count = (self.of.batch or 1) if usual.count is None else usual.count
         shown, hidden = jax.tree.map(shifted, (usual.shown, usual.hidden))
         return Sample(shown, hidden, jnp.where(sees, count, 0).astype(jnp.int32))
 
 
 @value
 class altered(Wrapped):
-    """`stream` with the numbers of client k shifted by `shift[k]`, and nothing for it unless `sees[k]`.
+    """`stream` with the numbers of client k shifted by `shift[k]`, and without samples for it unless `sees[k]`.
 
-    Both are numbers, not kinds: what differs in them alone is one compiled program.
+    Both are leaves: streams that differ only in them share one compiled program.
     """
 
     stream: Stream = part(Stream, "digits(clients=10)")

@@ -1,4 +1,4 @@
-"""The theorem that speaks of a run: that of the family which its algorithm declares."""
+"""Bound of a run: applies the theorem of the family that the run's algorithm declares."""
 
 import importlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from mainstem.theory.beside import Beside, prefixes
 
 
 def beside(run: Any, at: Sequence[int] | None = None) -> Beside:
-    """The run's regret at some prefixes and the bound of its algorithm's theorem there."""
+    """The run's measured regret at some prefixes, and the bound of its algorithm's theorem there."""
     if run.algorithm is None or run.problem is None or run.stream is None:
         raise MainstemError("bound: the run's data or code is not on this machine")
     family = run.algorithm.family
@@ -26,7 +26,7 @@ def beside(run: Any, at: Sequence[int] | None = None) -> Beside:
 
 
 def per_client(found: Beside, clients: int) -> Beside:
-    """In means over clients, where the paper sums over them."""
+    """The same as means over clients, if the paper sums over them."""
     if not found.bound.summed:
         return found
     terms = {name: value / clients for name, value in found.bound.terms.items()}

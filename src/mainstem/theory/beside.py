@@ -1,4 +1,4 @@
-"""A run beside the theorem that speaks of it: what was measured, and the bound, in the theorem's units."""
+"""Comparison of a run with its theorem: the measured value and the bound, in the theorem's units."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,18 +10,18 @@ from mainstem.errors import MainstemError
 from mainstem.measure.prefix import Prefix
 from mainstem.theory.bound import Bound, Rate
 
-POINTS = 12  # of a curve
+POINTS = 12  # prefixes of a curve
 
 
 class Beside(NamedTuple):
-    """What was measured, and what a theorem says of it, in the theorem's units."""
+    """A measured quantity, and the bound of a theorem on it, in the theorem's units."""
 
     measured: np.ndarray  # [seeds, prefixes]
     bound: Bound | Rate
 
 
 def prefixes(steps: int, period: int, at: Sequence[int] | None) -> np.ndarray:
-    """Where a curve is looked at: as asked, or at whole rounds of `period` steps."""
+    """The prefixes of a curve: `at` if given, otherwise multiples of `period`."""
     if at is not None:
         return np.atleast_1d(np.asarray(at, int))
     rounds = max(1, steps // period)
@@ -34,7 +34,7 @@ def prefix_of(run: Any, steps: int, seed: int) -> Prefix:
 
 
 def averaged(run: Any, of: Callable[[int], Bound]) -> Bound:
-    """The mean over seeds of what `of(seed)` bounds: it bounds the mean regret."""
+    """The mean over seeds of the bounds `of(seed)`: a bound on the mean regret."""
     found = [of(seed) for seed in run.summary.seeds]
     terms = {
         name: np.mean([np.broadcast_to(b.terms[name], np.shape(b.steps)) for b in found], axis=0)
@@ -48,11 +48,11 @@ def regret_at(run: Any, at: np.ndarray, kind: str) -> np.ndarray:
     return np.atleast_2d(run.regret([int(t) for t in at], kind=kind).values)
 
 
-# --- what theorems assume of a run ----------------------------------------------------------------
+# --- assumptions of the theorems ------------------------------------------------------------------
 
 
 def schedule_of(run: Any) -> float | Falling:
-    """The run's step: a constant, or one over time; others are in no theorem."""
+    """The run's step: a constant, or 2 / (sigma (t + shift)); an error for others, which no theorem covers."""
     step = declared(run, "step")
     if step.always is not None:
         return float(step.always)
@@ -62,14 +62,14 @@ def schedule_of(run: Any) -> float | Falling:
 
 
 def declared(run: Any, fact: str) -> Any:
-    """What the run's algorithm says of itself; refused by the name of the fact if it does not."""
+    """What the run's algorithm declares under the name `fact`; an error that names it if it is missing."""
     if not hasattr(run.algorithm, fact):
         raise MainstemError(f"bound: {run.name} declares no {fact}, which the theorem asks for")
     return getattr(run.algorithm, fact)
 
 
 def constant_of(run: Any) -> float:
-    """The run's step, where the theorem is for a constant one."""
+    """The run's step, for a theorem with a constant step; an error if it is not constant."""
     found = schedule_of(run)
     if isinstance(found, Falling):
         raise MainstemError("bound: the theorem is for a constant step")
@@ -77,31 +77,31 @@ def constant_of(run: Any) -> float:
 
 
 def everyone_heard(run: Any) -> None:
-    """Refuses a run in which some clients are not heard."""
+    """Raises an error unless all clients participate at every sync."""
     if not run.algorithm.participation.everyone:
         raise MainstemError("bound: the theorem is for full participation")
 
 
 def instant_links(run: Any) -> None:
-    """Refuses a run with delays."""
+    """Raises an error for a run with delays."""
     if "network" in run.spec["simulate"]:
         raise MainstemError("bound: the theorems are for links without delay")
 
 
 def sent_as_it_is(run: Any) -> None:
-    """Refuses a run whose messages are rounded."""
+    """Raises an error for a run whose messages are rounded."""
     if not run.algorithm.codec.linear:
         raise MainstemError("bound: the theorem is for codec=plain()")
 
 
 def summed_up(run: Any) -> None:
-    """Refuses a run whose server sees something else than the weighted sum."""
+    """Raises an error unless the server gets the weighted sum of the uploads."""
     if not run.algorithm.collect.additive:
         raise MainstemError("bound: the theorem is for collect=total()")
 
 
 def plain_exchange(run: Any) -> None:
-    """Refuses a run whose messages are late, rounded, or not summed up."""
+    """Raises an error for a run whose messages are delayed, rounded, or not summed."""
     instant_links(run)
     sent_as_it_is(run)
     summed_up(run)

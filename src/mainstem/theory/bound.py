@@ -1,4 +1,4 @@
-"""What a theorem says in numbers: a guarantee, or only a rate."""
+"""Bounds: the value of a theorem's statement, as a guarantee or only as a rate."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,29 +8,29 @@ import numpy as np
 from mainstem.errors import MainstemError
 
 SUMMED = "summed over clients"
-Amount = float | np.ndarray  # one number, or one for each horizon
+Amount = float | np.ndarray  # one number, or one for each number of steps
 
 
 class Bound(NamedTuple):
-    """A guarantee: what the theorem speaks `of` is at most the sum of the terms.
+    """A guarantee: the quantity `of` is at most the sum of the terms.
 
     >>> print(Bound("Theorem", "regret", 100, {"start": 4.0, "noise": 6.0}))
     Theorem: regret <= 10 (start 4, noise 6)
     """
 
     theorem: str
-    of: str  # what is bounded, in the paper's units
-    steps: Any  # the horizon, or several
+    of: str  # the bounded quantity, in the paper's units
+    steps: Any  # the number of steps, or several
     terms: Mapping[str, Amount]
 
     @property
     def summed(self) -> bool:
-        """Whether the paper sums over the clients, where others take means."""
+        """Whether the paper sums over the clients instead of taking means."""
         return SUMMED in self.of
 
     @property
     def value(self) -> Amount:
-        """The sum of the terms, one for each horizon."""
+        """The sum of the terms, one for each number of steps."""
         return sum(self.terms.values())
 
     def __float__(self) -> float:
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """How a quantity grows, up to a constant that the paper does not give: never a guarantee.
+    """The growth of a quantity, up to a constant that the paper does not give: never a guarantee.
 
     >>> rate = Rate("Theorem", "regret", 100, {"noise": 10.0})
     >>> print(rate)
@@ -54,11 +54,11 @@ class Rate(NamedTuple):
     of: str
     steps: Any
     terms: Mapping[str, Amount]  # with all constants 1
-    constant: float | None = None  # fitted to something measured
+    constant: float | None = None  # fitted to measured values
 
     @property
     def summed(self) -> bool:
-        """Whether the paper sums over the clients, where others take means."""
+        """Whether the paper sums over the clients instead of taking means."""
         return SUMMED in self.of
 
     @property
@@ -77,7 +77,7 @@ class Rate(NamedTuple):
         return self.constant * self.shape
 
     def fitted(self, measured: Any) -> "Rate":
-        """With the constant that comes nearest to what was measured (least squares)."""
+        """The rate with its constant fitted to the measured values (least squares)."""
         values, shape = np.ravel(measured), np.ravel(self.shape)
         return self._replace(constant=float(values @ shape / (shape @ shape)))
 

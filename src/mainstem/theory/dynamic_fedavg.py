@@ -1,4 +1,4 @@
-"""Dynamic FedAvg's lemma and theorem (Rizk, Vlaski and Sayed 2020)."""
+"""Lemma and theorem on dynamic FedAvg (Rizk, Vlaski and Sayed 2020)."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ from mainstem.theory.bound import Bound, Rate
 def dynamic_fedavg_lemma_1(
     *,
     clients: int,
-    heard: int,
+    participants: int,
     held: Any,
     batch: Any,
     epochs: Any,
@@ -26,18 +26,18 @@ def dynamic_fedavg_lemma_1(
     data: Any,
     model: Any,
 ) -> Bound:
-    r"""The gradient noise at an iterate whose mean-square deviation is `deviation` (eqs. (23)-(27)).
+    r"""The gradient noise at an iterate with mean-square deviation `deviation` (eqs. (23)-(27)).
 
     .. math:: E|s_i|^2 \le \beta_s^2 E|w^o_{i-1} - w_{i-1}|^2 + \sigma_s^2 + \epsilon^2
 
-    `heard` is L of K `clients`, `held` N_k, `batch` B_k, `epochs` E_k, `smoothness` delta; `data` is
-    E|grad Q_k - grad P_k|^2 at the minimiser (data variability), `model` E|grad P_k|^2 there (model
-    variability), each one number or one for each client. Eq. (26) has tau_eps here: with the
-    printed square the bound fails for L > (K + 1) / 2.
+    `participants` is L, the number of the K `clients` that are sampled, `held` is N_k, `batch` B_k, `epochs`
+    E_k, `smoothness` delta. `data` is E|grad Q_k - grad P_k|^2 at the minimiser (data variability),
+    `model` is E|grad P_k|^2 there (model variability), each one number or one per client. Eq. (26)
+    has tau_eps here: with the printed tau_eps^2 the bound fails for L > (K + 1) / 2.
     """
     owner = "dynamic_fedavg_lemma_1"
     clients = check.integer(owner, "clients", clients, least=1)
-    heard = check.integer(owner, "heard", heard, least=1, most=clients)
+    participants = check.integer(owner, "participants", participants, least=1, most=clients)
     smooth = check.positive(owner, "smoothness", smoothness)
     deviation = check.at_least(owner, "deviation", deviation, 0)
     data, model = (
@@ -45,11 +45,11 @@ def dynamic_fedavg_lemma_1(
         for name, value in (("data", data), ("model", model))
     )
     within = _spread(within_factor(owner, held, batch, epochs), clients)
-    between = between_factor(clients, heard)
+    between = between_factor(clients, participants)
     terms = {
-        "deviation": np.mean(6 * within + 2 * between) * smooth**2 / heard * deviation,
-        "data": 3 / heard * np.mean(within * data),
-        "model": 2 / heard * between * np.mean(model),
+        "deviation": np.mean(6 * within + 2 * between) * smooth**2 / participants * deviation,
+        "data": 3 / participants * np.mean(within * data),
+        "model": 2 / participants * between * np.mean(model),
     }
     terms = {name: float(value) for name, value in terms.items()}
     return Bound("Dynamic FedAvg, Lemma 1", "gradient noise, eq. (23)", 1, terms)
@@ -74,11 +74,11 @@ def dynamic_fedavg_theorem_1(
               \qquad \gamma = 1 - \nu \mu
 
     `step` is mu, `curvature` nu, `noise` sigma_s^2, `disagreement` epsilon^2, `drift` sigma_q^2 (of
-    the minimiser). "For sufficiently small steps": one with nu mu >= 1 is refused.
-    `measure.tracking` has the two last terms with their constants.
+    the minimiser). The theorem is "for sufficiently small steps": nu mu >= 1 is an error.
+    `measure.tracking` gives the last two terms with their constants.
     """
     owner = "dynamic_fedavg_theorem_1"
-    steps = check.horizons(owner, "steps", steps)
+    steps = check.step_counts(owner, "steps", steps)
     step, curve = (
         check.positive(owner, "step", step),
         check.positive(owner, "curvature", curvature),
@@ -99,13 +99,13 @@ def dynamic_fedavg_theorem_1(
     return Rate("Dynamic FedAvg, Theorem 1 (28)", "mean-square deviation", steps, terms)
 
 
-# --- a step for a drift ---------------------------------------------------------------------------
+# --- the step for a drift -------------------------------------------------------------------------
 
 
 def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> Step:
-    r"""Rizk et al. 2020: noise and drift of (28) are equal at :math:`\sigma_q / \sqrt{\sigma_s^2 + \epsilon^2}`.
+    r"""Rizk et al. 2020: the step :math:`\sigma_q / \sqrt{\sigma_s^2 + \epsilon^2}` balances the terms of (28).
 
-    All constants are taken as 1; `measure.tracking` measures them, and its `best_step` is nearer.
+    All constants are assumed to be 1; `measure.tracking` measures them, and its `best_step` is more accurate.
     """
     owner = "dynamic_fedavg_drift"
     drift = check.positive(owner, "drift", drift)
@@ -117,18 +117,20 @@ def dynamic_fedavg_drift(*, noise: float, disagreement: float, drift: float) -> 
     return constant(math.sqrt(drift / shaken))
 
 
-# --- which runs it speaks of ----------------------------------------------------------------------
+# --- the runs to which the theorem applies --------------------------------------------------------
 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
-    """A run's mean-square deviation beside the rate of Theorem 1, its constant fitted."""
+    """A run's mean-square deviation and the rate of Theorem 1, with its constant fitted."""
     beside.plain_exchange(run)
     algorithm, summary = run.algorithm, run.summary
     if algorithm.sync.period != 1:
         raise MainstemError("bound: the theorem is for an exchange after every step")
-    heard = int(algorithm.participation.expected(summary.clients))
+    participants = int(algorithm.participation.expected(summary.clients))
     held = {name: beside.declared(run, name) for name in ("epochs", "batch")}
-    terms = tracking(run.problem, run.stream, heard=heard, horizon=summary.steps, **held)
+    terms = tracking(
+        run.problem, run.stream, participants=participants, steps=summary.steps, **held
+    )
     bound = dynamic_fedavg_theorem_1(
         at,
         step=beside.constant_of(run),

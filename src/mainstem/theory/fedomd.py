@@ -1,8 +1,8 @@
-"""FedOMD's theorems (Mitra, Hassani and Pappas 2021).
+"""Theorems on FedOMD (Mitra, Hassani and Pappas 2021).
 
 All hold for full participation, convex losses that are L-Lipschitz in the norm for which psi is
 1-strongly convex (Assumption 1), and a divergence that is convex in its second argument
-(Assumption 2: euclidean and entropy, not the p-norm map). `gap` is tau, the most steps between two
+(Assumption 2: euclidean and entropy, not the p-norm map). `period` is tau, the most steps between two
 syncs. `divergence` is D^2, the largest Bregman divergence from the first model to a point of the
 domain: half the squared distance for the euclidean map, log n for the entropy map from the uniform
 point. `curvature` is c with l(y) >= l(x) + <l'(x), y - x> + c B(y, x): the ordinary one for the
@@ -27,43 +27,49 @@ RISK = "excess risk of the average predictor, eq. (12)"
 
 
 def fedomd_theorem_1(
-    steps: Any, *, gap: int, lipschitz: Any, divergence: Any, step: float | None = None
+    steps: Any, *, period: int, lipschitz: Any, divergence: Any, step: float | None = None
 ) -> Bound:
     r"""Convex losses, a constant step (eqs. (7) and (8)).
 
     .. math:: R_T \le \frac{D^2}{\eta} + 5 \eta L^2 \tau T, \qquad
               \eta = \frac{D}{L \sqrt{5 \tau T}}: \quad R_T \le 5 L D \sqrt{\tau T}
 
-    With `step` left out, eq. (8) for its step.
+    Without `step`, eq. (8) with its own step.
 
-    >>> float(fedomd_theorem_1(100, gap=4, lipschitz=2.0, divergence=9.0))
+    >>> float(fedomd_theorem_1(100, period=4, lipschitz=2.0, divergence=9.0))
     600.0
     """
     owner = "fedomd_theorem_1"
-    steps, gap = check.horizons(owner, "steps", steps), check.integer(owner, "gap", gap, least=1)
+    steps, period = (
+        check.step_counts(owner, "steps", steps),
+        check.integer(owner, "period", period, least=1),
+    )
     lipschitz = check.amounts(owner, "lipschitz", lipschitz, above=0)
     divergence = check.amounts(owner, "divergence", divergence, above=0)
     if step is None:
-        terms = {"regret": 5 * lipschitz * np.sqrt(divergence * gap * steps)}
+        terms = {"regret": 5 * lipschitz * np.sqrt(divergence * period * steps)}
         return Bound("FedOMD, Theorem 1 (8)", COLLECTIVE, steps, terms)
     step = check.positive(owner, "step", step)
-    terms = {"start": divergence / step, "steps": 5 * step * lipschitz**2 * gap * steps}
+    terms = {"start": divergence / step, "steps": 5 * step * lipschitz**2 * period * steps}
     return Bound("FedOMD, Theorem 1 (7)", COLLECTIVE, steps, terms)
 
 
-def fedomd_theorem_2(steps: Any, *, gap: int, lipschitz: Any, curvature: float) -> Bound:
+def fedomd_theorem_2(steps: Any, *, period: int, lipschitz: Any, curvature: float) -> Bound:
     r"""Strongly convex losses, :math:`\eta_t = 2 / (\sigma t) = 1 / (c t)` (eq. (10)).
 
     .. math:: R_T \le \frac{17 L^2 \tau}{\sigma} (1 + \log T), \qquad \sigma = 2 c
 
-    >>> float(fedomd_theorem_2(1, gap=2, lipschitz=3.0, curvature=1.0))
+    >>> float(fedomd_theorem_2(1, period=2, lipschitz=3.0, curvature=1.0))
     153.0
     """
     owner = "fedomd_theorem_2"
-    steps, gap = check.horizons(owner, "steps", steps), check.integer(owner, "gap", gap, least=1)
+    steps, period = (
+        check.step_counts(owner, "steps", steps),
+        check.integer(owner, "period", period, least=1),
+    )
     lipschitz = check.amounts(owner, "lipschitz", lipschitz, above=0)
     curvature = check.positive(owner, "curvature", curvature)
-    terms = {"regret": 17 * lipschitz**2 * gap * (1 + np.log(steps)) / (2 * curvature)}
+    terms = {"regret": 17 * lipschitz**2 * period * (1 + np.log(steps)) / (2 * curvature)}
     return Bound("FedOMD, Theorem 2 (10)", COLLECTIVE, steps, terms)
 
 
@@ -71,7 +77,7 @@ def fedomd_theorem_3(
     steps: Any,
     *,
     clients: int,
-    gap: int,
+    period: int,
     lipschitz: Any,
     divergence: Any,
     largest: float,
@@ -85,7 +91,7 @@ def fedomd_theorem_3(
     """
     owner = "fedomd_theorem_3"
     luck = _luck(owner, steps, clients, largest, risk)
-    regret = fedomd_theorem_1(steps, gap=gap, lipschitz=lipschitz, divergence=divergence)
+    regret = fedomd_theorem_1(steps, period=period, lipschitz=lipschitz, divergence=divergence)
     terms = {"regret": regret.value / np.asarray(steps, float), "luck": luck}
     return Bound(f"FedOMD, Theorem 3 (13), risk {risk:g}", RISK, regret.steps, terms)
 
@@ -94,26 +100,26 @@ def fedomd_theorem_3_strongly_convex(
     steps: Any,
     *,
     clients: int,
-    gap: int,
+    period: int,
     lipschitz: Any,
     curvature: float,
     largest: float,
     risk: float,
 ) -> Bound:
-    r"""The twin of Theorem 3 from Theorem 2 (end of Section V), with Theorem 2's step.
+    r"""Theorem 3 for strongly convex losses, from Theorem 2 and with its step (end of Section V).
 
     .. math:: \frac{17 L^2 \tau (1 + \log T)}{\sigma T} + 2 B \sqrt{(2 / T) \log(2 m / \delta)}
     """
     owner = "fedomd_theorem_3_strongly_convex"
     luck = _luck(owner, steps, clients, largest, risk)
-    regret = fedomd_theorem_2(steps, gap=gap, lipschitz=lipschitz, curvature=curvature)
+    regret = fedomd_theorem_2(steps, period=period, lipschitz=lipschitz, curvature=curvature)
     terms = {"regret": regret.value / np.asarray(steps, float), "luck": luck}
     return Bound(f"FedOMD, Theorem 3's twin, risk {risk:g}", RISK, regret.steps, terms)
 
 
 def _luck(owner: str, steps: Any, clients: int, largest: float, risk: float) -> Any:
-    """What the Azuma-Hoeffding inequality costs."""
-    steps = check.horizons(owner, "steps", steps)
+    """The term of the Azuma-Hoeffding inequality."""
+    steps = check.step_counts(owner, "steps", steps)
     clients = check.integer(owner, "clients", clients, least=1)
     largest = check.positive(owner, "largest", largest)
     if not 0 < check.number(owner, "risk", risk) < 1:
@@ -124,20 +130,20 @@ def _luck(owner: str, steps: Any, clients: int, largest: float, risk: float) -> 
 # --- the steps of the theorems --------------------------------------------------------------------
 
 
-def fedomd_convex(steps: int, *, gap: int, lipschitz: float, divergence: float) -> Step:
+def fedomd_convex(steps: int, *, period: int, lipschitz: float, divergence: float) -> Step:
     r"""Mitra et al. 2021, Theorem 1: :math:`\eta = D / (L \sqrt{5 \tau T})`.
 
-    >>> fedomd_convex(500, gap=4, lipschitz=2.0, divergence=4.0)
+    >>> fedomd_convex(500, period=4, lipschitz=2.0, divergence=4.0)
     constant(size=0.01)
     """
     owner = "fedomd_convex"
-    steps, gap = (
+    steps, period = (
         check.integer(owner, "steps", steps, least=1),
-        check.integer(owner, "gap", gap, least=1),
+        check.integer(owner, "period", period, least=1),
     )
     lipschitz = check.positive(owner, "lipschitz", lipschitz)
     divergence = check.positive(owner, "divergence", divergence)
-    return constant(math.sqrt(divergence / (5 * gap * steps)) / lipschitz)
+    return constant(math.sqrt(divergence / (5 * period * steps)) / lipschitz)
 
 
 def fedomd_strongly_convex(curvature: float) -> Step:
@@ -145,15 +151,15 @@ def fedomd_strongly_convex(curvature: float) -> Step:
     return inverse_time(2 * check.positive("fedomd_strongly_convex", "curvature", curvature))
 
 
-# --- which runs they speak of ---------------------------------------------------------------------
+# --- the runs to which the theorems apply ---------------------------------------------------------
 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
-    """A run's collective regret beside Theorem 1 or 2, by its step."""
+    """A run's collective regret and the bound of Theorem 1 or 2, depending on its step."""
     beside.everyone_heard(run)
     beside.plain_exchange(run)
     mirror, steps = run.algorithm.mirror or euclidean(run.algorithm.domain), run.summary.steps
-    schedule, gap = beside.schedule_of(run), geometry.gap(run.algorithm.sync, steps)
+    schedule, period = beside.schedule_of(run), geometry.longest_period(run.algorithm.sync, steps)
     if mirror.dual_norm is None:
         raise MainstemError("bound: Assumption 2 fails for this mirror map")
 
@@ -166,16 +172,22 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
             if not mirror.domain.bounded:
                 raise MainstemError("bound: Theorem 1 wants a bounded domain: give a mirror")
             far = float(geometry.divergence(mirror, prefix.start))
-            known = {"lipschitz": steepest.value, "divergence": far}
-            return fedomd_theorem_1(at, gap=gap, step=schedule, **known)
+            # A map of modulus s is s times one of modulus 1: the theorem for that has L / sqrt(s).
+            known = {
+                "lipschitz": steepest.value / math.sqrt(mirror.strong_convexity),
+                "divergence": far,
+            }
+            return fedomd_theorem_1(at, period=period, step=schedule, **known)
         curve = float(constants.curvature(prefix))
         steep = schedule.sigma > 2 * curve * (1 + 1e-6)
-        if schedule.shift > 1e-6 or steep or mirror.dual_norm != "l2":
+        if schedule.shift > 1e-6 or steep or not mirror.quadratic:
             raise MainstemError(
                 "bound: Theorem 2 is for the step 2 / (sigma t) with sigma at most twice the "
                 f"curvature {curve:g}"
             )
-        return fedomd_theorem_2(at, gap=gap, lipschitz=steepest.value, curvature=schedule.sigma / 2)
+        return fedomd_theorem_2(
+            at, period=period, lipschitz=steepest.value, curvature=schedule.sigma / 2
+        )
 
     return beside.Beside(beside.regret_at(run, at, "collective"), beside.averaged(run, of))
 

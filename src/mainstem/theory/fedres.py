@@ -1,7 +1,7 @@
-"""FedRes's theorems, which the paper gives up to constants (Agarwal, Langford and Wei 2020).
+"""Theorems on FedRes, which the paper states up to constants (Agarwal, Langford and Wei 2020).
 
-Samples are i.i.d. at each client, losses convex and `smoothness`-smooth, models in balls of
-`radius` D, gradients of norm at most `gradient` G. `round_trip` is tau, `norm` is
+Samples are i.i.d. at each client, losses are convex and `smoothness`-smooth, models lie in balls of
+`radius` D, gradients have norm at most `gradient` G. `round_trip` is tau, `norm` is
 |w^g|^2 + sum_i |w_i|^2 of the best models.
 """
 
@@ -37,7 +37,7 @@ def fedres_theorem_1(
               + \frac{(1 + D^2 \gamma) \tau^{3/4}}{T^{3/4}}
               + \frac{(1 + D^2 \gamma) \tau + d + \sum_i d_i}{T}
 
-    `shared` is d, `own` d_i (one, or one for each client), `noise` the variance of the *loss*.
+    `shared` is d, `own` is d_i (one, or one per client), `noise` is the variance of the *loss*.
     """
     owner = "fedres_theorem_1"
     steps, clients, tau = _sizes(owner, steps, clients, round_trip)
@@ -118,7 +118,7 @@ def fedres_theorem_3(
 
 
 def _sizes(owner: str, steps: Any, clients: int, round_trip: int) -> tuple[Any, int, int]:
-    steps = check.horizons(owner, "steps", steps)
+    steps = check.step_counts(owner, "steps", steps)
     return (
         steps if isinstance(steps, int) else steps.astype(float),
         check.integer(owner, "clients", clients, least=1),
@@ -143,7 +143,7 @@ def fedres_convex(
     gradient: float,
     round_trip: int,
 ) -> Step:
-    r"""Agarwal et al. 2020, Theorem 2 (Appendix B), the same for the server and the clients.
+    r"""Agarwal et al. 2020, Theorem 2 (Appendix B): the step, the same for the server and the clients.
 
     .. math:: \eta = \min\Big\{ \sqrt{\frac{N}{T P \sigma^2}},
               \sqrt[3]{\frac{N}{\gamma P^3 G^2 \tau^2 T}} \Big\}, \quad
@@ -179,7 +179,7 @@ def fedres_exploration(
     gradient: float,
     radius: float,
 ) -> int:
-    r"""Agarwal et al. 2020, Theorem 3 (Appendix D): explore on every B-th step.
+    r"""Agarwal et al. 2020, Theorem 3 (Appendix D): B, with exploration at every B-th step.
 
     .. math:: B = \min\Big\{ \Big(\frac{PT}{K^4 N \sigma^2}\Big)^{1/5},
               \frac{T^{1/4}}{(K^6 \gamma D^4 G^2)^{1/8}}, \frac{T^{1/3}}{(K^2 D G)^{1/3}} \Big\}
@@ -203,13 +203,13 @@ def fedres_exploration(
     return max(1, int(min(statistical, smooth, bounded)))
 
 
-# --- which runs they speak of ---------------------------------------------------------------------
+# --- the runs to which the theorems apply ---------------------------------------------------------
 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
-    """A run's personal regret beside the rate of Theorem 2.
+    """A run's personal regret and the rate of Theorem 2.
 
-    Its constants are rough, taken from the losses and models at the end of the run.
+    Its constants are rough estimates, from the first samples and from the losses and models at the end.
     """
     beside.sent_as_it_is(run)
     beside.constant_of(run)

@@ -1,14 +1,14 @@
-"""FedSEA's theorems with explicit constants (Sahu, Jawanpuria and Sharma 2026).
+"""Theorems on FedSEA with explicit constants (Sahu, Jawanpuria and Sharma 2026).
 
-Both bound the *expected* regret, eq. (3): unbiased gradients of bounded variance (Assumption 2),
-L-smooth expected losses (3), convex (4) or mu-strongly convex (5), and no projection that ever acts.
-`clients` is M, `gap` tau, `smoothness` L, `distance` |x_1 - x*|. `noise`, `spatial` and `temporal` are
+Both bound the *expected* regret, eq. (3). They assume unbiased gradients of bounded variance (Assumption 2),
+L-smooth expected losses (3), convex (4) or mu-strongly convex (5), and that no projection is ever active.
+`clients` is M, `period` tau, `smoothness` L, `distance` |x_1 - x*|. `noise`, `spatial` and `temporal` are
 sigma^2, zeta^2 and K^2 of eqs. (8), (4), (5): their means over the steps in Theorem 1 (eq. (6)),
 their maxima in Theorem 2.
 
-The paper omits its constants, and those of its lemmas disagree among themselves. Here Lemma 3 has
-4, 12 and 24 (its printed proof has 2 for 12, its statement 12 for 24), Lemma 4 has 15 for zeta and
-30 for K, which its own steps give.
+The paper omits its constants, and those of its lemmas are inconsistent. Here Lemma 3 has 4, 12 and 24 (its
+printed proof has 2 for 12, its statement 12 for 24). Lemma 4 has 15 for zeta and 30 for K, as its own
+derivation gives.
 """
 
 import math
@@ -28,14 +28,14 @@ from mainstem.theory import beside
 from mainstem.theory.bound import Bound, Rate
 
 EXPECTED = "expected regret, eq. (3)"
-ROUNDING = 1e-6  # a step at a limit may have been through a rule and back
+ROUNDING = 1e-6  # tolerance at a limit: a step rule may have rounded the step
 
 
 def fedsea_theorem_1(
     steps: Any,
     *,
     clients: int,
-    gap: int,
+    period: int,
     step: float,
     smoothness: float,
     distance: Any,
@@ -54,20 +54,20 @@ def fedsea_theorem_1(
 
     .. math:: R_T \le V + 2 \eta^2 L d\, T (\sigma^2 + 3 d \zeta^2) + 12 \eta^2 L^2 d^2 (V + T K^2).
 
-    >>> round(float(fedsea_theorem_1(100, clients=10, gap=1, step=0.1, smoothness=1.0, distance=1.0,
+    >>> round(float(fedsea_theorem_1(100, clients=10, period=1, step=0.1, smoothness=1.0, distance=1.0,
     ...                              noise=1.0, spatial=5.0, temporal=0.0)), 6)
     20.0
     """
     owner = "fedsea_theorem_1"
-    steps = check.horizons(owner, "steps", steps)
-    clients, gap = _counts(owner, clients, gap)
+    steps = check.step_counts(owner, "steps", steps)
+    clients, period = _counts(owner, clients, period)
     smooth = check.positive(owner, "smoothness", smoothness)
-    eta, limit = check.positive(owner, "step", step), fedsea_limit(smooth, gap)
+    eta, limit = check.positive(owner, "step", step), fedsea_limit(smooth, period)
     if eta > limit * (1 + ROUNDING):
-        wanted = f"be at most {limit:.6g} = min(1 / (8 L), 1 / (4 sqrt(6) L (gap - 1)))"
+        wanted = f"be at most {limit:.6g} = min(1 / (8 L), 1 / (4 sqrt(6) L (period - 1)))"
         raise check.refuse(owner, "step", wanted, step)
     distance, noise, spatial, temporal = _given(owner, distance, noise, spatial, temporal)
-    far, drift = gap - 1, eta**2 * smooth * (gap - 1)
+    far, drift = period - 1, eta**2 * smooth * (period - 1)
     virtual = {
         "start": distance**2 / eta,
         "noise": steps * (10 * eta / clients + 8 * drift) * noise,
@@ -85,16 +85,16 @@ def fedsea_theorem_1(
     return Bound("FedSEA, Theorem 1 (explicit constants)", EXPECTED, steps, terms)
 
 
-def fedsea_limit(smoothness: float, gap: int) -> float:
+def fedsea_limit(smoothness: float, period: int) -> float:
     """The largest constant step of Theorem 1."""
-    return min(1 / (8 * smoothness), 1 / (4 * math.sqrt(6) * smoothness * max(gap - 1, 1e-300)))
+    return min(1 / (8 * smoothness), 1 / (4 * math.sqrt(6) * smoothness * max(period - 1, 1e-300)))
 
 
 def fedsea_theorem_2(
     steps: Any,
     *,
     clients: int,
-    gap: int,
+    period: int,
     shift: float,
     smoothness: float,
     curvature: float,
@@ -105,15 +105,15 @@ def fedsea_theorem_2(
 ) -> Bound:
     r"""Strongly convex losses, the shifted step :math:`\eta_t = 2 / (\mu (t + t_0))`.
 
-    The printed step has :math:`t_0 = 0` and is unstable below the condition number; its bound (11)
-    has an error :math:`E_{1:t_0-1}` instead. Let :math:`s_t = t + t_0`, :math:`d = \tau - 1`,
+    The printed step has :math:`t_0 = 0` and is unstable for t below the condition number; its bound (11)
+    has an error term :math:`E_{1:t_0-1}` instead. Let :math:`s_t = t + t_0`, :math:`d = \tau - 1`,
     :math:`W = (L^2/\mu)(1 + 2/s_1)` and
 
     .. math:: c_t = \frac{4 L}{\mu s_t} + \frac{96\, W L d^2}{\mu^2 s_t^2}.
 
-    Where :math:`c_1 \le 1/2` and :math:`2/(\mu s_1) \le 1/(4 L d)`, eq. (23) with Lemmas 2 and 5
-    telescopes for every prefix, and since :math:`c_t` falls, summation by parts gives a virtual
-    regret of at most 2 B (also where single regrets are negative) with
+    If :math:`c_1 \le 1/2` and :math:`2/(\mu s_1) \le 1/(4 L d)`, eq. (23) with Lemmas 2 and 5
+    telescopes for every prefix. Since :math:`c_t` decreases, summation by parts gives a virtual
+    regret of at most 2 B (also if the regret of single steps is negative) with
 
     .. math:: B = \frac{\mu t_0 |x_1 - x_*|^2}{4} + \frac{10 \sigma^2}{M \mu} \sum_t \frac{1}{s_t}
               + \frac{16 W d (\sigma^2 + 3 d \zeta^2)}{\mu^2} \sum_t \frac{1}{s_t^2} + K^2 \sum_t c_t,
@@ -123,27 +123,27 @@ def fedsea_theorem_2(
     .. math:: \frac{8 L d}{\mu^2} \Big[ (\sigma^2 + 3 d \zeta^2 + 6 d L K^2) \sum_t \frac{1}{s_t^2}
               + \frac{12 d L B}{s_1^2} \Big].
 
-    >>> world = dict(clients=10, gap=1, smoothness=2.0, curvature=1.0, noise=1.0)
-    >>> shift = fedsea_shift(smoothness=2.0, curvature=1.0, gap=1)
+    >>> world = dict(clients=10, period=1, smoothness=2.0, curvature=1.0, noise=1.0)
+    >>> shift = fedsea_shift(smoothness=2.0, curvature=1.0, period=1)
     >>> round(float(fedsea_theorem_2(1000, shift=shift, distance=1, spatial=1, temporal=0, **world)), 3)
     15.864
     """
     owner = "fedsea_theorem_2"
-    steps = check.horizons(owner, "steps", steps)
-    clients, gap = _counts(owner, clients, gap)
+    steps = check.step_counts(owner, "steps", steps)
+    clients, period = _counts(owner, clients, period)
     smooth = check.positive(owner, "smoothness", smoothness)
     curve = check.positive(owner, "curvature", curvature)
     if curve > smooth * (1 + ROUNDING):
         raise check.refuse(owner, "curvature", f"be at most the smoothness {smooth:g}", curvature)
     shift = check.at_least(owner, "shift", shift, 0)
-    least = fedsea_shift(smoothness=smooth, curvature=curve, gap=gap)
+    least = fedsea_shift(smoothness=smooth, curvature=curve, period=period)
     if 1 + shift < (1 + least) * (1 - ROUNDING):
         wanted = (
-            f"be at least {least:.6g}, where 4 L / (mu s) + 96 W L (gap - 1)^2 / (mu s)^2 <= 1/2"
+            f"be at least {least:.6g}, where 4 L / (mu s) + 96 W L (period - 1)^2 / (mu s)^2 <= 1/2"
         )
         raise check.refuse(owner, "shift", wanted, shift)
     distance, noise, spatial, temporal = _given(owner, distance, noise, spatial, temporal)
-    far, first = gap - 1, 1 + shift
+    far, first = period - 1, 1 + shift
     s = np.arange(1, np.max(steps) + 1) + shift
     once, twice = (np.cumsum(1 / s**power)[np.asarray(steps) - 1] for power in (1, 2))
     young = smooth**2 / curve * (1 + 2 / first)
@@ -166,34 +166,35 @@ def fedsea_theorem_2(
     return Bound("FedSEA, Theorem 2 (explicit constants)", EXPECTED, steps, terms)
 
 
-def fedsea_shift(*, smoothness: float, curvature: float, gap: int) -> float:
+def fedsea_shift(*, smoothness: float, curvature: float, period: int) -> float:
     """The smallest shift t_0 that Theorem 2 allows.
 
-    >>> fedsea_shift(smoothness=2.0, curvature=1.0, gap=1)
+    >>> fedsea_shift(smoothness=2.0, curvature=1.0, period=1)
     15.0
     """
     owner = "fedsea_shift"
     smooth = check.positive(owner, "smoothness", smoothness)
     curve = check.positive(owner, "curvature", curvature)
-    far = check.integer(owner, "gap", gap, least=1) - 1
+    far = check.integer(owner, "period", period, least=1) - 1
     low = max(0.0, 8 * smooth / curve - 1, 8 * smooth * far / curve - 1)
-    if _early(low, smooth, curve, gap) <= 0.5:
+    if _early(low, smooth, curve, period) <= 0.5:
         return low
     high = 2 * low + 1
-    while _early(high, smooth, curve, gap) > 0.5:
+    while _early(high, smooth, curve, period) > 0.5:
         high *= 2
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if _early(middle, smooth, curve, gap) > 0.5 else (low, middle)
+        low, high = (middle, high) if _early(middle, smooth, curve, period) > 0.5 else (low, middle)
     return high
 
 
-def _early(shift: float, smooth: float, curve: float, gap: int) -> float:
+def _early(shift: float, smooth: float, curve: float, period: int) -> float:
     """c_1 of Theorem 2."""
     first = 1 + shift
     young = smooth**2 / curve * (1 + 2 / first)
     return (
-        4 * smooth / (curve * first) + 96 * young * smooth * (gap - 1) ** 2 / (curve * first) ** 2
+        4 * smooth / (curve * first)
+        + 96 * young * smooth * (period - 1) ** 2 / (curve * first) ** 2
     )
 
 
@@ -201,32 +202,32 @@ def fedsea_equation_10(
     steps: Any,
     *,
     clients: int,
-    gap: int,
+    period: int,
     smoothness: float,
     distance: Any,
     noise: Any,
     temporal: Any,
 ) -> Rate:
-    r"""What Theorem 1 gives with its best step, up to constants (eq. (10)).
+    r"""The bound of Theorem 1 with its best step, up to constants (eq. (10)).
 
     .. math:: O\big(D \sqrt{T (\sigma^2 / M + L K^2)}\big) + O(M \tau^2)
     """
     owner = "fedsea_equation_10"
-    steps = check.horizons(owner, "steps", steps)
-    clients, gap = _counts(owner, clients, gap)
+    steps = check.step_counts(owner, "steps", steps)
+    clients, period = _counts(owner, clients, period)
     smooth = check.positive(owner, "smoothness", smoothness)
     distance, noise, _, temporal = _given(owner, distance, noise, 0, temporal)
     terms = {
         "regret": distance * np.sqrt(steps * (noise / clients + smooth * temporal)),
-        "drift": clients * gap**2 * np.ones_like(steps, float),
+        "drift": clients * period**2 * np.ones_like(steps, float),
     }
     return Rate("FedSEA, eq. (10)", EXPECTED, steps, terms)
 
 
-def _counts(owner: str, clients: int, gap: int) -> tuple[int, int]:
+def _counts(owner: str, clients: int, period: int) -> tuple[int, int]:
     return (
         check.integer(owner, "clients", clients, least=1),
-        check.integer(owner, "gap", gap, least=1),
+        check.integer(owner, "period", period, least=1),
     )
 
 
@@ -245,20 +246,20 @@ def fedsea_convex(
     smoothness: float,
     distance: float,
     noise: float,
-    gap: int = 1,
+    period: int = 1,
     spatial: float = 0.0,
     temporal: float = 0.0,
 ) -> Step:
-    """Sahu et al. 2026, Theorem 1: the constant step at which its bound is smallest."""
+    """Sahu et al. 2026, Theorem 1: the constant step with the smallest bound."""
     check.positive("fedsea_convex", "distance", distance)
-    limit = fedsea_limit(check.positive("fedsea_convex", "smoothness", smoothness), gap)
+    limit = fedsea_limit(check.positive("fedsea_convex", "smoothness", smoothness), period)
 
     def bound(log_step: float) -> float:
         return float(
             fedsea_theorem_1(
                 check.integer("fedsea_convex", "steps", steps, least=1),
                 clients=clients,
-                gap=gap,
+                period=period,
                 step=min(math.exp(log_step), limit),
                 smoothness=smoothness,
                 distance=distance,
@@ -274,13 +275,12 @@ def fedsea_convex(
     return constant(min(math.exp(best), limit))
 
 
-def fedsea_strongly_convex(curvature: float, *, smoothness: float, gap: int = 1) -> Step:
-    r"""Sahu et al. 2026, Theorem 2, shifted: :math:`\eta_t = 2 / (\mu (t + t_0))`, the least stable t_0.
+def fedsea_strongly_convex(curvature: float, *, smoothness: float, period: int = 1) -> Step:
+    r"""Sahu et al. 2026, Theorem 2, shifted: :math:`\eta_t = 2 / (\mu (t + t_0))`, t_0 the smallest allowed.
 
-    The one to take; `fedsea_printed` has t_0 = 0, which is unstable for t below the condition
-    number.
+    The recommended step; `fedsea_printed` has t_0 = 0 and is unstable for t below the condition number.
     """
-    shift = fedsea_shift(smoothness=smoothness, curvature=curvature, gap=gap)
+    shift = fedsea_shift(smoothness=smoothness, curvature=curvature, period=period)
     return inverse_time(curvature, shift)
 
 
@@ -289,22 +289,22 @@ def fedsea_printed(curvature: float) -> Step:
     return inverse_time(check.positive("fedsea_printed", "curvature", curvature))
 
 
-def fedsea_gap(steps: int, clients: int) -> int:
-    """Sahu et al. 2026, Remark 3: the longest tau that keeps the rate, T^(1/4) / M^(3/4), at least 1.
+def fedsea_period(steps: int, clients: int) -> int:
+    """Sahu et al. 2026, Remark 3: the largest tau with the same rate, T^(1/4) / M^(3/4), at least 1.
 
-    >>> fedsea_gap(10**8, 10)
+    >>> fedsea_period(10**8, 10)
     17
     """
-    steps = check.integer("fedsea_gap", "steps", steps, least=1)
-    clients = check.integer("fedsea_gap", "clients", clients, least=1)
+    steps = check.integer("fedsea_period", "steps", steps, least=1)
+    clients = check.integer("fedsea_period", "clients", clients, least=1)
     return max(1, int(steps**0.25 / clients**0.75))
 
 
-# --- which runs they speak of ---------------------------------------------------------------------
+# --- the runs to which the theorems apply ---------------------------------------------------------
 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
-    """A run's expected regret beside Theorem 1 or 2, by its step."""
+    """A run's expected regret and the bound of Theorem 1 or 2, depending on its step."""
     beside.everyone_heard(run)
     beside.plain_exchange(run)
     if not run.domain.whole:
@@ -317,7 +317,7 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
         raise MainstemError("bound: the noise of these losses grows with the model: no sigma^2")
     world: dict[str, Any] = {
         "clients": run.summary.clients,
-        "gap": geometry.gap(run.algorithm.sync, run.summary.steps),
+        "period": geometry.longest_period(run.algorithm.sync, run.summary.steps),
         "smoothness": known.smoothness,
     }
     found = []
@@ -342,7 +342,7 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
 
 
 def _joined(found: Sequence[Bound], at: np.ndarray) -> Bound:
-    """Bounds for one horizon each as one for several."""
+    """Joins bounds for one number of steps each into one bound for several."""
     terms = {name: np.array([float(b.terms[name]) for b in found]) for name in found[0].terms}
     return found[0]._replace(steps=at, terms=terms)
 

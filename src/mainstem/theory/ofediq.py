@@ -1,9 +1,9 @@
-"""The theorems on FedOGD, OFedAvg and OFedIQ (Kwon, Park and Hong 2023).
+"""Theorems on FedOGD, OFedAvg and OFedIQ (Kwon, Park and Hong 2023).
 
-Losses are convex (Assumption 1) and `smoothness`-smooth for every sample (2), the quantiser is
+Losses are convex (Assumption 1) and `smoothness`-smooth for every sample (2); the quantiser is
 unbiased with variance at most `rounding` |u|^2 (3). Regret is eq. (3): summed over the clients, in
-expectation over who is heard and how messages are rounded. `distance` is |w_1 - w*| (the paper
-starts at 0), `variance` sigma_diff^2 of Definition 1, `rate` p (or p_k for each client), `period` L.
+expectation over participation and rounding. `distance` is |w_1 - w*| (the paper starts at 0),
+`variance` is sigma_diff^2 of Definition 1, `rate` p (or p_k per client), `period` L.
 """
 
 import math
@@ -19,7 +19,7 @@ from mainstem.parts import constant, quantiser
 from mainstem.theory import beside
 from mainstem.theory.bound import SUMMED, Bound
 
-BELOW = 0.999  # of a limit that the step must stay below
+BELOW = 0.999  # share of a limit, which the step must be strictly below
 
 REGRET = f"regret {SUMMED}, eq. (3)"
 
@@ -58,7 +58,7 @@ def ofediq_theorem_1(
 
 
 def ofedavg_limit(rate: float, smoothness: float) -> float:
-    """Theorem 1's steps lie below this."""
+    """The limit of Theorem 1: steps must be strictly below it."""
     return rate / (2 * smoothness)
 
 
@@ -81,8 +81,8 @@ def ofediq_theorem_2(
     .. math:: \frac{K |w_1 - w_*|^2}{2 \eta} + \frac{2 \eta L K T \sigma_{diff}^2}{p_{min}} R
               + 3 \beta \eta^2 L (L - 1) K T \sigma_{diff}^2.
 
-    The printed condition lacks the L, and the theorem then fails for L > 1; the proof's eq. (40)
-    needs it.
+    The printed condition lacks the L, without which the theorem fails for L > 1; eq. (40) of the
+    proof needs it.
 
     >>> float(ofediq_theorem_2(100, clients=10, rate=1.0, period=1, step=0.1, smoothness=1.0,
     ...                        distance=1.0, variance=0.2, rounding=0.5))
@@ -140,14 +140,14 @@ def ofediq_alpha(
     blocks: int = 1,
     parameters: int | None = None,
 ) -> float:
-    r"""Table 1's alpha: with the best step regret is at most :math:`\sqrt{\alpha |w_*|^2 K^2 \sigma_{diff}^2 T}`.
+    r"""The alpha of Table 1: :math:`\sqrt{\alpha |w_*|^2 K^2 \sigma_{diff}^2 T}` bounds regret with the best step.
 
-    2 for FedOGD, 2 / p for OFedAvg (`levels` left out, `period` 1), and for OFedIQ
+    It is 2 for FedOGD, 2 / p for OFedAvg (without `levels`, `period` 1), and for OFedIQ
 
     .. math:: \frac{4 L}{p} \Big( \frac{3 p^2 (L - 1)}{8} + 1 + \sqrt{\tfrac{D}{s^2 b}} (p + \tfrac1K) \Big).
 
-    The paper's "4.536 against 20" for its planned parameters at a tenth of the traffic has the
-    prefactor 2 of eq. (15) in the place of the table's 4, which gives
+    The paper's "4.536 against 20", for its planned parameters at a tenth of the traffic, has the
+    prefactor 2 of eq. (15) instead of the table's 4. The table's 4 gives
 
     >>> round(ofediq_alpha(clients=10**9, rate=0.51507, levels=17, blocks=1134, parameters=34826), 2)
     9.07
@@ -172,12 +172,12 @@ def ofediq_corollary_1(
 ) -> Bound:
     r"""The bound with its best step (`corollary_step`): :math:`\sqrt{\alpha |w_1 - w_*|^2 K^2 \sigma_{diff}^2 T}`.
 
-    Where blocks do not divide the parameters, alpha has ceil(D / b) for Table 1's D / b. The step
-    must still meet the condition of Theorem 1 or 2, and is refused otherwise: the horizon is too
-    short for it.
+    If blocks do not divide the parameters, alpha has ceil(D / b) instead of Table 1's D / b. The best
+    step must also satisfy the condition of Theorem 1 or 2; an error otherwise, because there are too few
+    steps for it.
     """
     owner = "ofediq_corollary_1"
-    steps = check.horizons(owner, "steps", steps)
+    steps = check.step_counts(owner, "steps", steps)
     share = _square_root(owner, levels, blocks, parameters, whole=True)
     alpha = _alpha(owner, clients, rate, period, share)
     distance, variance = _measured(owner, distance, variance)
@@ -195,9 +195,9 @@ def ofediq_corollary_1(
 
 
 def corollary_step(steps: Any, *, alpha: float, distance: Any, variance: Any) -> Any:
-    r"""The step behind alpha: :math:`\sqrt{|w_1 - w_*|^2 / (\alpha \sigma_{diff}^2 T)}`.
+    r"""The best step, which gives alpha: :math:`\sqrt{|w_1 - w_*|^2 / (\alpha \sigma_{diff}^2 T)}`.
 
-    (The printed one of OFedIQ counts the 1 in its C twice.)
+    (The printed step of OFedIQ counts the 1 in its C twice.)
     """
     return distance / np.sqrt(alpha * variance * steps)
 
@@ -205,34 +205,34 @@ def corollary_step(steps: Any, *, alpha: float, distance: Any, variance: Any) ->
 def ofediq_limit(
     rate: float, smoothness: float, period: int, clients: int, rounding: float
 ) -> float:
-    """Theorem 2's steps lie below this, for one rate."""
+    """The limit of Theorem 2 for one rate: steps must be strictly below it."""
     spread = noise_factor(np.asarray(rate), clients, rounding)
     return rate / (4 * smoothness * period * spread)
 
 
 def ofediq_equation_11(steps: Any, *, clients: int, distance: float, variance: float) -> Any:
-    r"""What FedOGD's bound on the mean loss exceeds that of centralised gradient descent by.
+    r"""The excess of FedOGD's bound on the mean loss over that of centralised gradient descent.
 
     .. math:: \Delta_{F-C} \le (1 - 1 / \sqrt K) \sqrt{2 |w_*|^2 \sigma_{diff}^2 / T}
 
-    A difference of two upper bounds, so a comparison and not a guarantee.
+    It is a difference of two upper bounds, so a comparison and not a guarantee.
     """
     owner = "ofediq_equation_11"
-    steps = check.horizons(owner, "steps", steps)
+    steps = check.step_counts(owner, "steps", steps)
     clients = check.integer(owner, "clients", clients, least=1)
     distance, variance = _measured(owner, distance, variance)
     return (1 - 1 / math.sqrt(clients)) * distance * np.sqrt(2 * variance / steps)
 
 
 class Comparison(NamedTuple):
-    """Two ways to spend the same traffic, by the alpha of their bounds (smaller is better)."""
+    """Two algorithms with the same traffic, by the alpha of their bounds (smaller is better)."""
 
     one: float
     other: float
 
     @property
     def ratio(self) -> float:
-        """How many times the first alpha is the second."""
+        """The first alpha divided by the second."""
         return self.one / self.other
 
 
@@ -245,7 +245,7 @@ def ofediq_section_4_2_1(
     blocks: int = 1,
     parameters: int | None = None,
 ) -> Comparison:
-    """Sending every L-th step at rate p (`one`) against every step at rate p / L (`other`).
+    """Uploads at every L-th step with rate p (`one`) against every step with rate p / L (`other`).
 
     >>> ofediq_section_4_2_1(clients=100, rate=1.0, period=100).ratio
     38.125
@@ -258,7 +258,7 @@ def ofediq_section_4_2_1(
 
 
 def ofediq_equation_15(rate: float) -> Comparison:
-    r"""Sending plainly at rate p (`one`, 2 / p) against quantised and more often (`other`).
+    r"""Plain uploads with rate p (`one`, 2 / p) against quantised uploads with a higher rate (`other`).
 
     OFedIQ(1, p', s = ceil(40 p), b = D / 100) has the same traffic with p' of eq. (14), and
 
@@ -277,7 +277,7 @@ def ofediq_equation_15(rate: float) -> Comparison:
 
 
 def _alpha(owner: str, clients: int, rate: float, period: int, share: float | None) -> float:
-    """Table 1; `share` is the quantiser's sqrt(D / (s^2 b)), None for plain numbers."""
+    """The alpha of Table 1; `share` is the quantiser's sqrt(D / (s^2 b)), None without a quantiser."""
     clients = check.integer(owner, "clients", clients, least=1)
     rate, period = _rate(owner, rate), check.integer(owner, "period", period, least=1)
     if share is None and period == 1:
@@ -310,7 +310,7 @@ def _who(owner: str, steps: Any, clients: int, rate: Any) -> tuple[Any, int, np.
     rates = check.rates(owner, "rate", rate)
     if rates.ndim and len(rates) != clients:
         raise check.refuse(owner, "rate", f"be one number or {clients} of them", rate)
-    return check.horizons(owner, "steps", steps), clients, rates
+    return check.step_counts(owner, "steps", steps), clients, rates
 
 
 def _measured(owner: str, distance: Any, variance: Any) -> tuple[Any, Any]:
@@ -336,9 +336,9 @@ def ofediq_convex(
     blocks: int = 1,
     parameters: int | None = None,
 ) -> Step:
-    """Kwon et al. 2023, Corollary 1, kept inside the condition of Theorem 1 or 2.
+    """Kwon et al. 2023, Corollary 1: the best step, limited by the condition of Theorem 1 or 2.
 
-    FedOGD has rate 1, OFedAvg a rate, OFedIQ the rest.
+    FedOGD has rate 1, OFedAvg a `rate`, OFedIQ the other parameters too.
     """
     owner = "ofediq_convex"
     smooth = check.positive(owner, "smoothness", smoothness)
@@ -362,11 +362,11 @@ def ofediq_convex(
     return constant(min(best, BELOW * limit))
 
 
-# --- which runs they speak of ---------------------------------------------------------------------
+# --- the runs to which the theorems apply ---------------------------------------------------------
 
 
 def of_run(run: Any, at: np.ndarray) -> beside.Beside:
-    """A run's global regret, summed over the clients, beside Theorem 1 or 2."""
+    """A run's global regret, summed over the clients, and the bound of Theorem 1 or 2."""
     beside.summed_up(run)
     beside.instant_links(run)
     algorithm, clients = run.algorithm, run.summary.clients
@@ -374,7 +374,7 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     rates = algorithm.participation.chance
     if rates is None:
         raise MainstemError("bound: the theorem is for clients that toss a coin each")
-    rounding = algorithm.codec.variance(run.summary.size)
+    rounding = algorithm.codec.variance(run.summary.parameters)
     irregular = period is None or algorithm.sync.offset != 0
     if irregular or rounding is None or not algorithm.codec.unbiased:
         raise MainstemError("bound: the theorem wants a regular sync and an unbiased codec")

@@ -1,4 +1,4 @@
-"""The parameter planner: what OFedIQ should send under a traffic budget (Kwon et al. 2023, Algorithm 3)."""
+"""Parameter planner: the parameters of OFedIQ for an uplink budget (Kwon et al. 2023, Algorithm 3)."""
 
 import math
 from typing import NamedTuple
@@ -7,13 +7,13 @@ from mainstem import check
 
 
 class Plan(NamedTuple):
-    """OFedIQ's parameters, and what they really spend."""
+    """The parameters of OFedIQ, and the uplink that they use."""
 
-    rate: float  # p, how often a client speaks
+    rate: float  # p, the probability that a client uploads at a step
     levels: int  # s of the quantiser
     blocks: int  # b of the quantiser
     bits: float  # uplink bits for each client and step
-    spent: float  # those bits as a share of plain 32-bit sending
+    spent: float  # those bits as a share of plain 32-bit uploads at every step
 
 
 def plan(budget: float, parameters: int) -> Plan:
@@ -21,7 +21,7 @@ def plan(budget: float, parameters: int) -> Plan:
 
     The levels minimise :math:`\log_2(s+1)/16 + 4 (\gamma/s)^{2/3}` over the integers; with
     :math:`\rho = (\gamma/s)^{2/3}`, b is floor(rho D) and p is 32 gamma / (1 + 32 rho + log2(s+1)).
-    At least one block is used, and a rate above 1 is cut to 1: `spent` says what is then used.
+    At least one block is used, and a rate above 1 is reduced to 1: `spent` is the share then used.
 
     >>> plan(budget=0.01, parameters=34826)[:3]
     (0.0861..., 3, 777)
@@ -41,7 +41,7 @@ def plan(budget: float, parameters: int) -> Plan:
 
 
 def _levels(budget: float) -> int:
-    """The best integer s: beyond the bound the first term alone is worse than what was found."""
+    """The best integer s; the search stops where the first term alone exceeds the best value."""
     best, value, s = 1, math.inf, 1
     while math.log2(s + 1) / 16 < value:
         here = math.log2(s + 1) / 16 + 4 * (budget / s) ** (2 / 3)

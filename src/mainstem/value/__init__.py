@@ -1,8 +1,8 @@
-"""Values: final, frozen dataclasses that are JAX pytrees. Fields say what a value is, methods are its equations.
+"""Values: final, frozen dataclasses that are JAX pytrees. Fields define a value, methods are its equations.
 
 Numbers and other values are leaves and branches of the tree (traced, stacked, placed on devices); fields
-made with `static`, `integer`, `flag` or `one_of` are part of its structure. Everything else follows from the
-fields: equality, hash, pickle, `print` and the table of an experiment file.
+of the kinds `static`, `integer`, `flag` or `one_of` are part of its structure. Equality, hash, pickle, `print` and
+the table in an experiment file follow from the fields.
 """
 
 from mainstem.value.comparison import fingerprint
@@ -18,7 +18,7 @@ from mainstem.value.fields import (
     rates,
     static,
 )
-from mainstem.value.frozen import Value, keep, parts_of, value
+from mainstem.value.frozen import Value, parts_of, set_field, value
 from mainstem.value.presets import parameters, preset, takes_anything
 from mainstem.value.printing import shown
 
@@ -28,7 +28,6 @@ __all__ = [
     "fingerprint",
     "flag",
     "integer",
-    "keep",
     "leaf",
     "number",
     "one_of",
@@ -38,6 +37,7 @@ __all__ = [
     "positive",
     "preset",
     "rates",
+    "set_field",
     "shown",
     "static",
     "takes_anything",

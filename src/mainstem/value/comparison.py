@@ -1,4 +1,4 @@
-"""When fields of two values are the same, and what tells an array from another one."""
+"""Comparison of fields: equality, hashes, and fingerprints of arrays."""
 
 import hashlib
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two fields hold the same: numbers by value, arrays by content, functions by identity."""
+    """Whether two fields are equal: numbers by value, arrays by content, functions by identity."""
     if one is other:
         return True
     if isinstance(one, np.ndarray | jax.Array) or isinstance(other, np.ndarray | jax.Array):
@@ -24,7 +24,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def hashed(given: Any) -> Any:
-    """Something hashable that is equal for fields that are the `same`."""
+    """A hashable key that is equal for fields that are the `same`."""
     if is_array(given):
         return fingerprint(np.asarray(given))
     if isinstance(given, tuple | list):
@@ -35,11 +35,11 @@ def hashed(given: Any) -> Any:
 
 
 def is_array(given: Any) -> bool:
-    """Of NumPy or JAX."""
+    """Whether it is an array of NumPy or JAX."""
     return isinstance(given, np.ndarray | jax.Array)
 
 
 def fingerprint(array: np.ndarray) -> str:
-    """What tells an array from another one."""
+    """The dtype, the shape and a hash of the content of an array."""
     digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
     return f"array {array.dtype} {array.shape} sha256 {digest}"

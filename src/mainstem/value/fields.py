@@ -1,4 +1,4 @@
-"""The kinds of fields that a value can have, each with its check."""
+"""Fields of a value: the kinds, each with its check."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 from mainstem import check
 
-Checked = Callable[[str, str, Any], Any]  # (owner, field, what was given) -> what is kept
+Checked = Callable[[str, str, Any], Any]  # (owner, field, what was given) -> what is stored
 
 _NEEDED: Any = dataclasses.MISSING
 
@@ -18,7 +18,7 @@ def _field(default: Any, checked: Checked | None, is_static: bool) -> Any:
 
 
 def static(default: Any = _NEEDED, checked: Checked | None = None) -> Any:
-    """A field that is part of the structure: hashable, and another program for every other value."""
+    """A field that is part of the structure: hashable, and every value of it compiles another program."""
     return _field(default, checked, True)
 
 
@@ -28,17 +28,17 @@ def leaf(default: Any = _NEEDED, checked: Checked | None = None) -> Any:
 
 
 def integer(default: Any = _NEEDED, *, least: int, most: int | None = None) -> Any:
-    """A static whole number."""
+    """A static integer."""
     return static(default, lambda owner, name, it: check.integer(owner, name, it, least, most))
 
 
 def flag(default: Any = _NEEDED) -> Any:
-    """A static yes or no."""
+    """A static bool."""
     return static(default, lambda owner, name, it: bool(it))
 
 
 def one_of(*allowed: str, default: Any = _NEEDED) -> Any:
-    """A static word."""
+    """A static string, one of `allowed`."""
     return static(default, lambda owner, name, it: check.one_of(owner, name, it, allowed))
 
 

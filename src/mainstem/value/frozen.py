@@ -1,4 +1,4 @@
-"""What all values share, and the decorator that makes a class one: final, frozen, a dataclass and a pytree."""
+"""Values: the base class, and the decorator that makes a class final, frozen, a dataclass and a pytree."""
 
 import abc
 import dataclasses
@@ -14,11 +14,11 @@ from mainstem.value.printing import shown
 
 V = TypeVar("V")
 
-PRESETS: dict[type, list[Any]] = {}  # by the class of what they assemble; filled by `preset`
+PRESETS: dict[type, list[Any]] = {}  # by the class of the assembled value; filled by `preset`
 
 
 class Value(abc.ABC):
-    """What all values share. A class is abstract, or final and made with `value`."""
+    """Base class of all values. A subclass is abstract, or final and decorated with `value`."""
 
     def __init_subclass__(cls) -> None:
         for base in cls.__mro__[1:]:
@@ -32,24 +32,24 @@ class Value(abc.ABC):
             given = getattr(self, field.name)
             left_out = given is None and field.default is None
             if accepts is None or left_out or isinstance(given, jax.core.Tracer):
-                continue  # a traced number was checked where it came from
+                continue  # a traced number was checked before it was traced
             if isinstance(given, jax.Array) and given.ndim == 0:
                 given = given.item()
-            keep(self, field.name, accepts(owner, field.name, given))
+            set_field(self, field.name, accepts(owner, field.name, given))
         self.admit()
 
     def admit(self) -> None:
-        """Refuses fields that do not fit together."""
+        """Raises an error if the fields do not fit together."""
 
     def replace(self, **changes: Any) -> Self:
         """The value with other fields, checked like a new one."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def call(self) -> tuple[str, dict[str, Any]]:
-        """The name and the arguments of a call that makes this value; what has its default is left out.
+        """The name and the arguments of a call that makes this value; defaults are left out.
 
-        A preset's, where one makes it: what a paper has a name for is called by it. Of several the one to which
-        the fewest parts are added.
+        A call of a preset, if one makes it, so that an algorithm of a paper has its name there. Of several
+        presets, the one with the fewest added parts.
         """
         return self._call
 
@@ -63,7 +63,7 @@ class Value(abc.ABC):
         return chosen.make.__name__, arguments
 
     def short(self) -> Any:
-        """What may stand for this value inside a call: `step=0.1` for ``step=constant(rate=0.1)``."""
+        """A shorter form of this value inside a call: ``step=0.1`` for ``step=constant(size=0.1)``."""
         return self
 
     def __repr__(self) -> str:
@@ -105,8 +105,8 @@ def parts_of(made: Value) -> Iterator[tuple[str, Value]]:
             yield field.name, inner
 
 
-def keep(made: Value, name: str, given: Any) -> None:
-    """Settles a field while the value is being made: for `admit` alone."""
+def set_field(made: Value, name: str, given: Any) -> None:
+    """Sets a field while the value is being made; only for `admit`."""
     object.__setattr__(made, name, given)
 
 
@@ -143,7 +143,7 @@ def value(cls: type[V]) -> type[V]:
     made: Any = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     made.__final_value__ = True
     named = dataclasses.fields(made)
-    for field in named:  # a fact that an abstract class derives can be a field here
+    for field in named:  # a property of an abstract class can be a field here
         if isinstance(getattr(made, field.name, None), property):
             setattr(made, field.name, None)
     abc.update_abstractmethods(made)
@@ -159,7 +159,7 @@ def value(cls: type[V]) -> type[V]:
         return tuple(zip(keys, children, strict=True)), structure
 
     def unflatten(structure: Any, children: Any) -> Any:
-        """Goes round `__init__`: leaves may be traced, stacked or anything else by now."""
+        """Bypasses `__init__`: leaves may be traced, stacked or anything else."""
         of = object.__new__(made)
         for name, inner in zip(data, children, strict=True):
             object.__setattr__(of, name, inner)

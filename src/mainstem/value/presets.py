@@ -1,4 +1,4 @@
-"""Functions that assemble a value: it prints and is written down as a call of the one that makes it."""
+"""Presets: functions that assemble a value, which is then printed and saved as a call of the function."""
 
 import functools
 import inspect
@@ -13,23 +13,23 @@ V = TypeVar("V")
 
 
 class Preset(NamedTuple):
-    """A function that assembles a value, and where the value keeps each of its parameters."""
+    """A function that assembles a value, and the field in which the value stores each parameter."""
 
     make: Callable[..., Any]
-    own: Mapping[str, str]  # parameter -> field of fields, such as participation.rate
-    parts: Mapping[str, str]  # the same for what it takes beside these
+    own: Mapping[str, str]  # parameter -> path of the field, such as participation.rate
+    parts: Mapping[str, str]  # the same for the parts that it takes as `**parts`
 
     def arguments(self, made: Value) -> dict[str, Any] | None:
-        """The fewest arguments with which it makes this value, if it does."""
+        """The fewest arguments with which it makes this value; None: it cannot make it."""
         paths = {**self.own, **self.parts}
         given = {name: it for name, path in paths.items() if (it := _at(made, path)) is not None}
-        for name in 2 * list(reversed(given)):  # twice: some can go only after others have gone
+        for name in 2 * list(reversed(given)):  # twice: some can be removed only after others
             rest = {key: it for key, it in given.items() if key != name}
             given = rest if self._makes(made, rest) else given
         return given if self._makes(made, given) else None
 
     def added(self, arguments: Mapping[str, Any]) -> int:
-        """How many of the arguments are parts, beside the parameters of its own."""
+        """The number of arguments that are parts, not parameters of its own."""
         return sum(name in self.parts for name in arguments)
 
     def _makes(self, made: Value, given: Mapping[str, Any]) -> bool:
@@ -46,10 +46,10 @@ def _at(made: Any, path: str) -> Any:
 
 
 def preset(of: type, **paths: str) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Lets values of this class print and be written as a call of the function, where it makes them.
+    """Registers a function: values of this class that it makes are printed and saved as a call of it.
 
-    A parameter is kept in the field of its name unless `paths` say where. What a part refuses is refused in
-    the name of the function that was called, if the parameter is its own.
+    A parameter is stored in the field of its name, unless `paths` gives another path. If a part rejects a
+    parameter of the function, the error names the function.
     """
 
     def register(function: Callable[P, V]) -> Callable[P, V]:
@@ -80,7 +80,7 @@ def preset(of: type, **paths: str) -> Callable[[Callable[P, V]], Callable[P, V]]
 
 
 def parameters(factory: Callable[..., Any], *, parts: bool = True) -> dict[str, bool]:
-    """The parameters of a class or function, and whether each is needed; `**parts` by its own names."""
+    """The parameters of a class or function, and whether each is required; `**parts` by the names in it."""
     found = {}
     for name, parameter in inspect.signature(factory).parameters.items():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
@@ -91,7 +91,7 @@ def parameters(factory: Callable[..., Any], *, parts: bool = True) -> dict[str, 
 
 
 def takes_anything(factory: Callable[..., Any]) -> bool:
-    """Whether a function takes keywords of any name."""
+    """Whether a function accepts keywords of any name."""
     every = inspect.signature(factory).parameters.values()
     caught = [each for each in every if each.kind is inspect.Parameter.VAR_KEYWORD]
     return any(not hasattr(each.annotation, "__args__") for each in caught)

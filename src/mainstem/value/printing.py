@@ -1,4 +1,4 @@
-"""A field of a value in one line, as it stands in the call that makes the value."""
+"""Printing: a field of a value in one line, as in the call that makes the value."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from mainstem.value.comparison import fingerprint, is_array
 
-SHOWN = 12  # numbers of an array that are printed; of larger ones the fingerprint
+SHOWN = 12  # an array with more numbers is printed as its fingerprint
 
 
 def shown(given: Any) -> str:
@@ -30,7 +30,7 @@ def shown(given: Any) -> str:
 
 
 class Shown:
-    """An entry of a list whose `repr` is what `shown` makes of it."""
+    """An entry of a list whose `repr` is given by `shown`."""
 
     def __init__(self, given: Any):
         self.given = given

@@ -1,4 +1,4 @@
-"""Server AdaGrad with top-k uploads and error feedback: an algorithm from outside the package."""
+"""Server AdaGrad with top-k uploads and error feedback: an algorithm outside the package."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from mainstem import extend as mx
 
 class Client(NamedTuple):
     received: mx.Params  # w, the last broadcast
-    unsent: mx.Params  # gradients, and what top-k has left behind
+    unsent: mx.Params  # gradients, and the entries that top-k did not send
 
 
 class Server(NamedTuple):
@@ -17,17 +17,17 @@ class Server(NamedTuple):
 
 @mx.value
 class TopKAdaGrad(mx.Algorithm):
-    """Clients send the `count` largest entries of what they have not sent; the server's steps adapt."""
+    """Clients send the `count` largest entries of what they have not sent; the server's step size is adaptive."""
 
     step: mx.Step = mx.step_size()
     count: int = mx.integer(default=5, least=1)
     rule: mx.Optimizer = mx.leaf(default=mx.parts.optimizer("scale_by_rss"))
     sync: mx.Sync = mx.part(mx.Sync, "every(5)", default=mx.parts.every(1))
 
-    participation = mx.parts.everyone()  # an entry that is not heard would be lost
+    participation = mx.parts.everyone()  # entries of a client that is not sampled would be lost
     collect = mx.parts.total()
     domain = mx.parts.everything()
-    sends, corrects_bias = mx.GRADIENTS, True  # what `advise` and step="auto" need to know
+    sends, corrects_bias = mx.GRADIENTS, True  # needed by `advise` and step="auto"
     traits = mx.Traits(decides_with_broadcast=True, carries=("unsent",))
 
     @property

@@ -1,4 +1,4 @@
-"""The simulator: the horizon compiled, clients as an array axis, seeds as another."""
+"""Simulator: all steps in a compiled program, clients as one array axis, seeds as another."""
 
 from mainstem.engines.simulate.engine import simulate
 

@@ -1,4 +1,4 @@
-"""Refusals before a run starts: what does not fit together is said in one line."""
+"""Checks that the arguments of `simulate` fit together, and chooses what is measured."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from mainstem.errors import BadData, BadParameter
 from mainstem.random import root
 from mainstem.replay import first_samples
 
-CHEAP = 10**7  # numbers touched a step up to which the collective loss is measured unasked
+CHEAP = 10**7  # numbers touched per step up to which the collective loss is measured by default
 
 
 def admit(
@@ -23,7 +23,7 @@ def admit(
     steps: int,
     measure: Sequence[str] | None,
 ) -> tuple[str, ...]:
-    """Refuse what does not fit; what will be measured."""
+    """Refuses arguments that do not fit together; returns the names of what will be measured."""
     check.instance("simulate", "algorithm", algorithm, Algorithm, "fedogd(step=0.1)")
     check.instance("simulate", "problem", problem, Problem, "problems.softmax(64, 10)")
     check.instance("simulate", "stream", stream, Stream, "streams.digits(clients=100)")
@@ -32,14 +32,14 @@ def admit(
             f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}"
         )
     algorithm.participation.check(steps, stream.clients)
-    common_domain(algorithm.domain, problem.domain).check(problem.size)
+    common_domain(algorithm.domain, problem.domain).check(problem.parameters)
     _fits(problem, stream)
     algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
     return _measures(algorithm, problem, stream, measure)
 
 
 def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
-    """Where the models live: both must say the same, or one of them nothing."""
+    """The domain of the models: both domains must be equal, or one of them unconstrained."""
     if of_problem.whole:
         return of_algorithm
     if not of_algorithm.whole and of_algorithm != of_problem:
@@ -49,9 +49,9 @@ def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
 
 
 def _fits(problem: Problem, stream: Stream) -> None:
-    """Check the samples: all rows of a dataset, all targets of a file, else those of step 1."""
+    """Checks the samples: all rows of a dataset, all targets of a file, else those of step 1."""
     rows = stream.rows() or first_samples(stream)
-    if rows.count is not None:  # those who have one
+    if rows.count is not None:  # only the clients that have a sample
         here = np.flatnonzero(np.asarray(rows.count) > 0)
         rows = jax.tree.map(lambda x: np.asarray(x)[here], rows)
     hidden = rows.hidden if stream.targets is None else stream.targets()
@@ -59,7 +59,7 @@ def _fits(problem: Problem, stream: Stream) -> None:
 
 
 def _same_losses(problem: Problem, stream: Stream) -> None:
-    """Refuse expected losses that are those of another problem, where their curvature shows it."""
+    """Refuses expected losses that belong to another problem, where their curvature shows it."""
     sample = jax.tree.map(lambda x: x[0], first_samples(stream))
     if problem.form is None or stream.expected is None:
         raise BadParameter("simulate: expected losses are for problems with quadratic losses")
@@ -80,7 +80,7 @@ def _measures(
 ) -> tuple[str, ...]:
     if measure is None:
         pairs = stream.clients * (1 if problem.form else stream.clients)
-        cheap = problem.convex and not problem.personal and pairs * problem.size <= CHEAP
+        cheap = problem.convex and not problem.personal and pairs * problem.parameters <= CHEAP
         return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
     if isinstance(measure, str) or not isinstance(measure, Sequence):
         raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)

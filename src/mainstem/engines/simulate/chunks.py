@@ -1,4 +1,4 @@
-"""A horizon in stretches: what is sent ahead, how long a stretch may be, who fits into a cohort."""
+"""Chunks: split the steps of a run for the device, and choose the length of a chunk and the size of a cohort."""
 
 from typing import Any, NamedTuple
 
@@ -10,22 +10,22 @@ from mainstem.base import Algorithm, Stream
 from mainstem.engines.simulate.program import Program
 from mainstem.engines.simulate.stage import Shape
 
-MEMORY = 2**23  # bytes that the samples and models of one stretch may take
-WORK = 2**32  # parameters touched between two signs of life
-KEPT = 4  # parameters up to which the clients' models are kept for one batched pass over the rows
+MEMORY = 2**23  # bytes that the samples and models of one chunk may take
+WORK = 2**32  # parameters touched between two progress reports
+STORED = 4  # parameters up to which the clients' models are stored for one batched pass
 
 
-class Stretch(NamedTuple):
-    """Steps first to last, and how the program takes them."""
+class Chunk(NamedTuple):
+    """A chunk: the consecutive steps `first` to `last`, and the shape that they are compiled with."""
 
     first: int
     last: int
     shape: Shape
-    flags: np.ndarray | None = None  # of the reference path: after which steps a sync follows
+    flags: np.ndarray | None = None  # for the reference path: after which steps a sync follows
 
 
 def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
-    """How many steps a stretch should have."""
+    """The number of steps that a chunk should have."""
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
     each = piece + (_sample_bytes(stream) + 8 * stream.clients * size if batched else 0)
     by_memory = MEMORY // max(1, seeds * each)
@@ -39,45 +39,44 @@ def _sample_bytes(stream: Stream) -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(samples))
 
 
-def by_rounds(
-    algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape
-) -> list[Stretch]:
-    """The steps after `after` as stretches of whole rounds, ragged ends apart."""
+def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape) -> list[Chunk]:
+    """Splits the steps after `after` into chunks of complete rounds; incomplete rounds at the ends are
+    separate."""
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
-    stretches = []
+    planned = []
     first = after + 1
     head = (offset - after) % period
     if head:  # up to the first sync
         last = min(after + head, steps)
-        stretches.append(_stretch(first, last, shape, 1, synced=last == after + head))
+        planned.append(_chunk(first, last, shape, 1, synced=last == after + head))
         first = last + 1
     rounds = (steps - first + 1) // period
     for count in even(rounds, max(1, most // period)):
         last = first + count * period - 1
-        stretches.append(_stretch(first, last, shape, count, synced=True))
+        planned.append(_chunk(first, last, shape, count, synced=True))
         first = last + 1
     if first <= steps:
-        stretches.append(_stretch(first, steps, shape, 1, synced=False))
-    return stretches
+        planned.append(_chunk(first, steps, shape, 1, synced=False))
+    return planned
 
 
-def _stretch(first: int, last: int, shape: Shape, rounds: int, synced: bool) -> Stretch:
+def _chunk(first: int, last: int, shape: Shape, rounds: int, synced: bool) -> Chunk:
     length = (last - first + 1) // rounds
-    return Stretch(first, last, shape._replace(rounds=rounds, length=length, sync=synced))
+    return Chunk(first, last, shape._replace(rounds=rounds, length=length, sync=synced))
 
 
-def by_flags(algorithm: Algorithm, steps: int, after: int, most: int) -> list[Stretch]:
-    """The steps after `after` as stretches with a sync flag for each step."""
-    stretches, first = [], after + 1
+def by_flags(algorithm: Algorithm, steps: int, after: int, most: int) -> list[Chunk]:
+    """Splits the steps after `after` into chunks with a sync flag for each step."""
+    planned, first = [], after + 1
     for count in even(steps - after, most):
         flags = np.asarray(algorithm.sync.after(np.arange(first, first + count)), bool)
-        stretches.append(Stretch(first, first + count - 1, Shape(1, count), flags))
+        planned.append(Chunk(first, first + count - 1, Shape(1, count), flags))
         first += count
-    return stretches
+    return planned
 
 
 def even(total: int, most: int) -> list[int]:
-    """`total` in parts of at most `most`, all equal where that is possible: each size is compiled.
+    """Splits `total` into parts of at most `most`, all equal where possible: each size is compiled once.
 
     >>> even(100, 30), even(97, 30)
     ([25, 25, 25, 25], [30, 30, 30, 7])
@@ -92,9 +91,9 @@ def even(total: int, most: int) -> list[int]:
 
 
 def room(program: Program, keys: Any, steps: int) -> int | None:
-    """How many are heard at most at any sync of the run, over all seeds; None: no use gathering them.
+    """The most clients that participate at any sync of the run, over all seeds; None: gathering them does not pay.
 
-    Participation is a function of the key and the step, so this is exact: nobody is ever left out.
+    Participation is a function of the key and the step, so this number is exact: no client is ever left out.
     """
     algorithm, clients = program.values.algorithm, program.plan.clients
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset

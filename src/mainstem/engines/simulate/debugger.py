@@ -1,4 +1,4 @@
-"""The debug mode: the plain path, uncompiled, that names the step and the client of a broken value."""
+"""Debug mode: the reference path, uncompiled; names the step and the client of a value that is not finite."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ class NotFinite(MainstemError, FloatingPointError):
 def walk(
     stage: Stage, state: Any, pieces: Callable[[int], Any], flags: np.ndarray
 ) -> tuple[Any, Row]:
-    """Every step of `flags`, one by one; `pieces(t)` are those of step t."""
+    """Runs the steps of `flags` one by one; `pieces(t)` are the stream's data for step t."""
     rows: list[Row] = []
     with jax.disable_jit():
         for t, sync in enumerate(flags, start=1):

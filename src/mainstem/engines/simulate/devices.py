@@ -1,4 +1,4 @@
-"""Clients spread over devices: the same program on one CPU, one GPU or eight."""
+"""Device layout: distributes the clients over devices, so that one program runs on one CPU, one GPU or eight."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ from mainstem import check
 
 
 class Layout(NamedTuple):
-    """Where the client axis lies; `mesh` is None on a single device."""
+    """The placement of the client axis; `mesh` is None on a single device."""
 
     mesh: Mesh | None
 
     def spread(self, array: jax.Array) -> jax.Array:
-        """Inside the program: lay the first axis over the devices."""
+        """Shards the first axis over the devices; for use inside the program."""
         if self.mesh is None:
             return array
         return jax.lax.with_sharding_constraint(
@@ -24,14 +24,14 @@ class Layout(NamedTuple):
         )
 
     def whole(self, tree: Any) -> Any:
-        """Inside the program: give every host all of it."""
+        """Replicates the tree on every host; for use inside the program."""
         if self.mesh is None:
             return tree
         everywhere = NamedSharding(self.mesh, PartitionSpec())
         return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, everywhere), tree)
 
     def put(self, tree: Any, axis: int | None) -> Any:
-        """Onto the devices: cut along `axis`, or a copy for each."""
+        """Puts the tree on the devices: sharded along `axis`, or a copy on each."""
         if self.mesh is None:
             return jax.device_put(tree)
         names = () if axis is None else (None,) * axis + ("clients",)
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
 
 
 def layout(devices: int | Sequence[Any] | None, clients: int) -> Layout:
-    """Clients over `devices` (a number of them, or a list); None: the default device alone."""
+    """The layout over `devices` (a number of them, or a list); None: the default device alone."""
     if devices is None:
         return Layout(None)
     if not isinstance(devices, int | Sequence) or isinstance(devices, str):

@@ -1,4 +1,4 @@
-"""`simulate`: an algorithm on a stream, compiled, on one machine or many."""
+"""`simulate`: runs an algorithm on a stream in a compiled program, on one machine or many."""
 
 import contextlib
 import dataclasses
@@ -19,8 +19,8 @@ from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers
 from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
-from mainstem.engines.simulate.ledger import Book
 from mainstem.engines.simulate.program import Plan, Program, Values, gathered
+from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.stage import Feed, Shape
 from mainstem.parts import network as wired
 from mainstem.run import Run, Summary
@@ -50,16 +50,16 @@ def simulate(
     plain: bool = False,
     debug: bool = False,
 ) -> Run:
-    """Run `algorithm` for `steps` steps of `stream` and say what happened.
+    """Runs `algorithm` for `steps` steps of `stream` and returns the run.
 
-    The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on,
-    or a list) runs that many rollouts as one program. `measure` asks for more columns: collective,
-    consensus, deviation, expected, virtual, average; left out, the collective loss is measured
-    where clients have models of their own of one kind and it is cheap. `weights` (lambda_i of
-    Agarwal et al. 2020, eq. (1)) say how much each client's losses count in personal regret.
+    The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on, or a list)
+    runs that many rollouts as one program. `measure` asks for more columns: collective, consensus, deviation,
+    expected, virtual, average; by default, the collective loss is measured if the clients have models of their
+    own, the problem is convex and not personal, and it is cheap. `weights` (lambda_i of Agarwal et al. 2020,
+    eq. (1)) are the weights of the clients' losses in personal regret.
 
-    With a `folder` the trace goes to disk as it is made, a checkpoint is left there every so many
-    seconds, and a call with the same arguments goes on from it. `plain` takes the unoptimised path;
+    With a `folder`, the trace is written to disk during the run, with a checkpoint every `checkpoint` seconds;
+    a call with the same arguments resumes from it. `plain` takes the reference path, without optimisations;
     `debug` takes it uncompiled, and names the step and the client where a value stops being finite.
 
     >>> import mainstem as ms
@@ -82,23 +82,27 @@ def simulate(
     trip = 1 + int(np.max(wires.up) + np.max(wires.down))
     algorithm = settled(algorithm, problem, stream, steps=steps, seed=chosen[0], round_trip=trip)
     spread = layout(devices, stream.clients)
-    kept = algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted
-    job = Job(*kept, spread, plain or debug, chunk)
+    arguments = algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted
+    job = Job(*arguments, spread, plain or debug, chunk)
     path = None if folder is None else Path(folder)
     with (
         jax.enable_x64(dtype == "float64"),
-        contextlib.closing(Book(path, job.spec, job.seeds, checkpoint)) as book,
+        contextlib.closing(Recorder(path, job.spec, job.seeds, checkpoint)) as recorder,
     ):
         program = job.program()
         algorithm.codec.check(program.sent)
-        state = _debugged(job, program, book) if debug else _driven(job, program, book, progress)
+        state = (
+            _debugged(job, program, recorder)
+            if debug
+            else _run_chunks(job, program, recorder, progress)
+        )
         server, clients = jax.device_get(program.models(state))
-        return _closed(job, book, program.sent, server, clients)
+        return _closed(job, recorder, program.sent, server, clients)
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What is asked of the engine."""
+    """The checked arguments of a run."""
 
     algorithm: Algorithm
     problem: Problem
@@ -110,8 +114,8 @@ class Job:
     measure: tuple[str, ...]
     weights: np.ndarray | None
     layout: Layout
-    plain: bool  # the reference path is asked for
-    chunk: int | None  # steps of a stretch, at most
+    plain: bool  # take the reference path
+    chunk: int | None  # the most steps of a chunk
 
     @property
     def many(self) -> bool:
@@ -123,9 +127,9 @@ class Job:
         """The key of each seed."""
         return np.stack([random.root(seed) for seed in self.seeds])
 
-    @functools.cached_property  # large arrays have a fingerprint in it
+    @functools.cached_property  # fingerprints of large arrays take time
     def spec(self) -> dict[str, Any]:
-        """The job as an experiment file."""
+        """The job in the form of an experiment file."""
         settings: dict[str, Any] = {
             "steps": self.steps,
             "dtype": self.dtype,
@@ -149,7 +153,7 @@ class Job:
         return not self.plain and self.wires.instant and self.algorithm.sync.period is not None
 
     def program(self) -> Program:
-        """What is compiled for it, its values on the devices."""
+        """The program to compile for the job, with its values on the devices."""
         plan = Plan(fast, self.stream.clients, self.measure, self.many, self.layout)
         if not self.quick:
             syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
@@ -161,13 +165,13 @@ class Job:
         values = Values(self.algorithm, self.problem, self.stream.device, self.wires, self.weights)
         return Program(self.layout.put(cast(values, self.dtype), None), plan)
 
-    def stretches(self, program: Program, after: int) -> list[chunks.Stretch]:
-        """The steps after `after`, cut for the device."""
-        size, period = self.problem.size, self.algorithm.sync.period or 1
+    def plan_chunks(self, program: Program, after: int) -> list[chunks.Chunk]:
+        """The steps after `after`, split into chunks for the device."""
+        size, period = self.problem.parameters, self.algorithm.sync.period or 1
         shares = fast.shares(program.stage)
-        batched = self.quick and not shares and size <= chunks.KEPT
+        batched = self.quick and not shares and size <= chunks.STORED
         most = self.chunk or chunks.budget(self.stream, size, len(self.seeds), batched)
-        batched = batched and period <= most  # else a round outgrows memory
+        batched = batched and period <= most  # else a round does not fit in memory
         if not self.quick:
             return chunks.by_flags(self.algorithm, self.steps, after, most)
         room = chunks.room(program, self.keys, self.steps) if shares else None
@@ -202,35 +206,37 @@ def _weights(weights: Sequence[float] | None, clients: int) -> np.ndarray | None
     return array
 
 
-def _driven(job: Job, program: Program, book: Book, progress: bool | None) -> Any:
-    """All stretches in turn: the host prepares the next while the devices work on this one."""
-    teams = [Team(job, seeds, program) for seeds in workers.shared_out(job.seeds, job.layout)]
-    stretches = job.stretches(program, book.step)
-    with workers.pool(len(teams), job.dtype) as each:
-        states = [program.begin(team.key, team.drawn) for team in teams]
-        states = workers.parted(book.restored(workers.whole(states)), len(teams))
-        with progress_bar.bar(name_of(job.algorithm), job.steps, book.step, progress) as reached:
-            feeds = [team.feed(stretches[0]) for team in teams] if stretches else []
-            for n, stretch in enumerate(stretches):
-                shapes = [stretch.shape] * len(teams)
-                under_way = each(Team.advance, _on_host, teams, states, feeds, shapes)
-                last = n + 1 == len(stretches)
-                feeds = [] if last else [team.feed(stretches[n + 1]) for team in teams]
+def _run_chunks(job: Job, program: Program, recorder: Recorder, progress: bool | None) -> Any:
+    """Runs all chunks in turn: the host prepares the next one while the devices compute this one."""
+    groups = [SeedGroup(job, seeds, program) for seeds in workers.shared_out(job.seeds, job.layout)]
+    planned = job.plan_chunks(program, recorder.step)
+    with workers.pool(len(groups), job.dtype) as each:
+        states = [program.begin(group.key, group.drawn) for group in groups]
+        states = workers.parted(recorder.restored(workers.whole(states)), len(groups))
+        with progress_bar.bar(
+            name_of(job.algorithm), job.steps, recorder.step, progress
+        ) as reached:
+            feeds = [group.feed(planned[0]) for group in groups] if planned else []
+            for n, current in enumerate(planned):
+                shapes = [current.shape] * len(groups)
+                under_way = each(SeedGroup.advance, _on_host, groups, states, feeds, shapes)
+                last = n + 1 == len(planned)
+                feeds = [] if last else [group.feed(planned[n + 1]) for group in groups]
                 states, rows = (list(part) for part in zip(*under_way(), strict=True))
                 whole = functools.partial(workers.whole, states)
-                book.write(workers.joined(rows), stretch.last, whole, last)
-                reached(stretch.last)
+                recorder.write(workers.joined(rows), current.last, whole, last)
+                reached(current.last)
     return workers.whole(states)
 
 
 def _on_host(done: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The state where it is, and the rows on the host."""
+    """The state, still on the devices, and the rows on the host."""
     state, rows = done
     return state, jax.device_get(rows)
 
 
-class Team:
-    """Some of the seeds, with what they draw."""
+class SeedGroup:
+    """A group of the seeds, with their keys and draws."""
 
     def __init__(self, job: Job, seeds: list[int], program: Program):
         self.job = dataclasses.replace(job, seeds=seeds)
@@ -240,59 +246,61 @@ class Team:
         self.drawn = job.layout.put(cast(self._stacked(drawn), job.dtype), None)
 
     def _stacked(self, each: list[Any]) -> Any:
-        """The seeds' axis first, where there is one."""
+        """The values stacked with the seeds' axis first, if there is one."""
         return jax.tree.map(lambda *x: np.stack(x), *each) if self.many else each[0]
 
-    def feed(self, stretch: chunks.Stretch) -> Feed:
-        """What a stretch is made from, on the devices."""
+    def feed(self, current: chunks.Chunk) -> Feed:
+        """The input of a chunk, on the devices."""
         job, chunk = self.job, self.job.stream.chunk
-        pieces = self._stacked([chunk(seed, stretch.first, stretch.last) for seed in job.seeds])
+        pieces = self._stacked([chunk(seed, current.first, current.last) for seed in job.seeds])
         placed = job.layout.put(cast(pieces, job.dtype), 2 if self.many else 1)
-        return Feed(jnp.int32(stretch.first), placed, stretch.flags)
+        return Feed(jnp.int32(current.first), placed, current.flags)
 
     def advance(self, state: Any, feed: Feed, shape: Shape) -> Any:
-        """The state after a stretch, and its rows."""
+        """The state after a chunk, and its rows."""
         return self.program.advance(state, self.key, self.drawn, feed, shape)
 
 
-def _debugged(job: Job, program: Program, book: Book) -> Any:
-    """All steps in turn, uncompiled, for the first seed."""
-    if job.many or book.step:
+def _debugged(job: Job, program: Program, recorder: Recorder) -> Any:
+    """Runs all steps in turn, uncompiled, for the only seed."""
+    if job.many or recorder.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
-    team = Team(job, job.seeds, program)
+    group = SeedGroup(job, job.seeds, program)
 
     def pieces(t: int) -> Any:
         chunk = job.stream.chunk(job.seeds[0], t, t)
         return jax.tree.map(lambda x: x[0], cast(chunk, job.dtype))
 
     flags = np.asarray(job.algorithm.sync.after(np.arange(1, job.steps + 1)), bool)
-    stage = program.stage._replace(key=team.key, drawn=team.drawn)
-    state, rows = debugger.walk(stage, program.begin(team.key, team.drawn), pieces, flags)
-    book.write(jax.device_get(gathered(rows)), job.steps, lambda: state, last=True)
+    stage = program.stage._replace(key=group.key, drawn=group.drawn)
+    state, rows = debugger.walk(stage, program.begin(group.key, group.drawn), pieces, flags)
+    recorder.write(jax.device_get(gathered(rows)), job.steps, lambda: state, last=True)
     return state
 
 
-def _closed(job: Job, book: Book, sent: int, server: np.ndarray, clients: np.ndarray | None) -> Run:
-    """The finished run; a message has `sent` numbers, a broadcast as many as the server's model."""
+def _closed(
+    job: Job, recorder: Recorder, sent: int, server: np.ndarray, clients: np.ndarray | None
+) -> Run:
+    """The finished run; an upload has `sent` numbers, a broadcast as many as the server's model."""
     model = {"server": server} | ({} if clients is None else {"clients": clients})
-    if book.average is not None:
-        mean = book.average / job.steps
+    if recorder.average is not None:
+        mean = recorder.average / job.steps
         model["average"] = mean if job.many else mean[0]
     codec, word = job.algorithm.codec, 8 * np.dtype(job.dtype).itemsize
-    told = server.shape[-1]
+    size = server.shape[-1]
     summary = Summary(
         steps=job.steps,
         seeds=job.seeds,
         clients=job.stream.clients,
-        size=job.problem.size,
+        parameters=job.problem.parameters,
         dtype=job.dtype,
         shared=job.algorithm.traits.decides_with_broadcast and job.wires.instant,
         uplink_bits=codec.bits(sent, word),
         uplink_bytes=codec.nbytes(sent, word),
-        downlink_bits=float(word * told),
-        downlink_bytes=word // 8 * told,
+        downlink_bits=float(word * size),
+        downlink_bytes=word // 8 * size,
     )
-    trace = book.sealed(model, summary._asdict())
+    trace = recorder.finish(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
     made = job.algorithm, job.problem, lambda: job.stream, domain
     return Run(job.spec, summary, trace, model, *made)

@@ -1,7 +1,7 @@
-"""The fast path: whole rounds at once, for algorithms whose traits allow it and instant networks.
+"""Fast path: computes whole rounds at once, for instant networks and periodic syncs.
 
-A round is the steps up to and including a sync. Its rows come out of one batched pass where that
-fits in memory, and what a client learns is computed only where it can matter.
+A round is the steps up to and including a sync. Its rows are computed in one batched pass where that fits in
+memory, and what a client learns is computed only where it can have an effect.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from mainstem import random, replay
 from mainstem.base import SEVERAL, Arrivals, Collected, Faced, Pair
-from mainstem.engines.meeting import first_params, learnt_one, said_now
+from mainstem.engines.run_context import current_broadcast, first_params, learnt_one
 from mainstem.engines.simulate.reference import learnt, uploaded
 from mainstem.engines.simulate.stage import (
     Feed,
@@ -32,9 +32,9 @@ class Local(NamedTuple):
     """State of a run whose clients have models of their own."""
 
     server: Any
-    clients: Any  # their states, or what they carry
+    clients: Any  # their states, or the fields that they carry
     merged: Any  # each client's newest step that the server has merged
-    broadcast: Any  # the last one, where it is needed; else None
+    broadcast: Any  # the last broadcast, where it is needed; else None
 
 
 class Shared(NamedTuple):
@@ -57,19 +57,19 @@ def begin(stage: Stage) -> Local | Shared:
         return Shared(server, stage.algorithm.model(client_of(0)))
     ks = everyone(stage)
     wanted = stage.algorithm.collect.based or stage.algorithm.traits.carries is not None
-    said = said_now(stage, server) if wanted else None
+    broadcast = current_broadcast(stage, server) if wanted else None
     clients = carried(stage, jax.vmap(client_of)(ks))
-    return Local(server, clients, jnp.zeros_like(ks), said)
+    return Local(server, clients, jnp.zeros_like(ks), broadcast)
 
 
 def carried(stage: Stage, clients: Any) -> Any:
-    """What the clients take with them from round to round."""
+    """The fields that the clients carry from round to round."""
     names = stage.algorithm.traits.carries
     return clients if names is None else {name: getattr(clients, name) for name in names}
 
 
 def clients_of(stage: Stage, state: Local) -> Any:
-    """The clients' whole states: what they carry, and the rest as after a download."""
+    """The clients' complete states: the fields that they carry, and the rest as after a download."""
     if stage.algorithm.traits.carries is None:
         return state.clients
 
@@ -80,9 +80,9 @@ def clients_of(stage: Stage, state: Local) -> Any:
 
 
 def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Row]:
-    """`shape.rounds` rounds from step `feed.first` on."""
+    """Runs `shape.rounds` rounds from step `feed.first` on."""
     if not shares(stage) and shape.batched:
-        return _local_stretch(stage, state, feed.pieces, feed.first, shape)
+        return _local_steps(stage, state, feed.pieces, feed.first, shape)
     rounds, length = shape.rounds, shape.length
     split = jax.tree.map(lambda x: x.reshape(rounds, length, *x.shape[1:]), feed.pieces)
     starts = feed.first + length * jnp.arange(rounds, dtype=jnp.int32)
@@ -97,11 +97,11 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
 
 
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
-    """The server's model, and each client's unless that is the same."""
+    """The server's model, and each client's unless it is the same."""
     if isinstance(state, Shared):
         return state.broadcast, None
     each = jax.vmap(stage.algorithm.model)(clients_of(stage, state))
-    return said_now(stage, state.server), jax.vmap(stage.problem.join)(each)
+    return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)
 
 
 # --- clients that are functions of the broadcast -------------------------------------------------
@@ -145,7 +145,7 @@ def _shared_round(
 
 
 def _cohort(stage: Stage, heard: Any, pieces: Any, room: int | None) -> tuple[Any, Any, Any]:
-    """Those who are heard, and their pieces; room that is left over holds unheard clients."""
+    """The participating clients and their pieces; places left over hold a client marked as not participating."""
     if room is None:
         return everyone(stage), heard, pieces
     found = jnp.nonzero(heard, size=room, fill_value=stage.clients)[0]
@@ -166,10 +166,10 @@ def _forward(stage: Stage, broadcast: Any, pieces: Any, steps: Any, length: int)
         faced = blockwise(stage, some, piece, ks)
         return written(stage, model[None], faced, t, piece)
 
-    together = max(
+    at_once = max(
         n for n in range(1, length + 1) if (length % n == 0 and n * len(ks) <= BATCH) or n == 1
     )
-    blocks = jax.tree.map(lambda x: x.reshape(-1, together, *x.shape[1:]), (steps, pieces))
+    blocks = jax.tree.map(lambda x: x.reshape(-1, at_once, *x.shape[1:]), (steps, pieces))
     rows = jax.lax.map(lambda block: jax.vmap(one)(*block), blocks)
     return jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), rows)
 
@@ -184,7 +184,7 @@ def _fuses(stage: Stage, shape: Shape) -> bool:
 def _gradients(
     stage: Stage, broadcast: Any, pieces: Any, t: Any, k: Any, heard: Any
 ) -> tuple[Any, Faced]:
-    """What the server collects, as one batched gradient, and what these clients faced."""
+    """What the server collects, as one batched gradient, and the outcomes of these clients' decisions."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
     def some(piece: Any, k: Any, heard: Any) -> Any:
@@ -201,8 +201,8 @@ def _gradients(
 
     head = jax.tree.map(lambda x: x[0], pieces)
     totals, weights, faced = blockwise(stage, some, head, k, heard)
-    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    return Collected(jnp.sum(totals, axis=0), jnp.sum(weights), spoke, stage.clients), faced
+    uploads = jnp.sum(weights > 0, dtype=jnp.int32)
+    return Collected(jnp.sum(totals, axis=0), jnp.sum(weights), uploads, stage.clients), faced
 
 
 def _messages(
@@ -213,7 +213,7 @@ def _messages(
     k: Any,
     heard: Any,
 ) -> Any:
-    """What the server collects, from the messages of the clients `k`."""
+    """What the server collects from the messages of the clients `k`."""
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
 
     def some(pieces: Any, k: Any, heard: Any) -> Any:
@@ -225,7 +225,7 @@ def _messages(
             t, piece = given
             return learnt(stage, clients, faced(t, piece), t, k), None
 
-        pieces = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)  # steps first
+        pieces = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), pieces)  # the step axis first
         head, rest = jax.tree.map(lambda x: x[0], pieces), jax.tree.map(lambda x: x[1:], pieces)
         clients = _first_learnt(stage, broadcast, faced(steps[0], head), steps[0], k)
         if len(steps) > 1:
@@ -240,13 +240,13 @@ def _messages(
 
 
 def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, t: Any, k: Any) -> Any:
-    """The clients after the first step of a round, taken from one model: its products are shared."""
+    """The clients after the first step of a round, computed from one model: its products are shared."""
     at = replay.at_all(stage.key, random.LEARN, t, k)
 
-    def one(k: Any, seen: Any, news: Any, at: Any) -> Any:
-        return learnt_one(stage, _fresh(stage, broadcast, k), seen, news, at)
+    def one(k: Any, seen: Any, informative: Any, at: Any) -> Any:
+        return learnt_one(stage, _fresh(stage, broadcast, k), seen, informative, at)
 
-    return jax.vmap(one, in_axes=(0, 0, 0, SEVERAL))(k, faced.seen, faced.news, at)
+    return jax.vmap(one, in_axes=(0, 0, 0, SEVERAL))(k, faced.seen, faced.informative, at)
 
 
 # --- clients with models of their own ------------------------------------------------------------
@@ -255,7 +255,7 @@ def _first_learnt(stage: Stage, broadcast: Any, faced: Faced, t: Any, k: Any) ->
 def _local_round(
     stage: Stage, state: Local, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Local, Row]:
-    """A round whose rows are written as it goes: for models too large to be kept for later."""
+    """A round whose rows are recorded step by step: for models too large to be stored for later."""
     ks = everyone(stage)
 
     def one(clients: Any, given: Any) -> tuple[Any, Row]:
@@ -268,14 +268,14 @@ def _local_round(
 
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     clients, rows = _scan(one, clients_of(stage, state), (steps, pieces), shape.length)
-    state, spoke, got = _exchanged(stage, state._replace(clients=clients), steps[-1], shape)
-    return state, _counted(rows, shape.length, spoke, got)
+    state, uploads, downloads = _exchanged(stage, state._replace(clients=clients), steps[-1], shape)
+    return state, _counted(rows, shape.length, uploads, downloads)
 
 
-def _local_stretch(
+def _local_steps(
     stage: Stage, state: Local, pieces: Any, first: Any, shape: Shape
 ) -> tuple[Local, Row]:
-    """Many rounds: all samples first, then only the learning in turn, then all rows at once."""
+    """Many rounds: computes all samples first, then only the learning in sequence, then all rows at once."""
     ks = everyone(stage)
     count = shape.rounds * shape.length
     steps = first + jnp.arange(count, dtype=jnp.int32)
@@ -293,10 +293,12 @@ def _local_stretch(
     def whole(state: Local, given: Any) -> tuple[Local, Any]:
         steps, _ = given
         clients, models = _scan(one, clients_of(stage, state), given, shape.length)
-        state, spoke, got = _exchanged(stage, state._replace(clients=clients), steps[-1], shape)
-        return state, (models, spoke, got)
+        state, uploads, downloads = _exchanged(
+            stage, state._replace(clients=clients), steps[-1], shape
+        )
+        return state, (models, uploads, downloads)
 
-    state, (models, spoke, got) = jax.lax.scan(whole, state, split)
+    state, (models, uploads, downloads) = jax.lax.scan(whole, state, split)
 
     def after(t: Any, sample: Any, models: Any, piece: Any) -> Row:
         faced = face(stage, models, sample, t, ks, shared=False)
@@ -304,11 +306,11 @@ def _local_stretch(
 
     models = jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), models)
     rows = jax.vmap(after)(steps, samples, models, pieces)
-    return state, _counted(rows, shape.length, spoke, got)
+    return state, _counted(rows, shape.length, uploads, downloads)
 
 
 def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local, Any, Any]:
-    """The sync at the end of a round, over links that take no time."""
+    """The sync at the end of a round, over links without delay."""
     if not shape.sync:
         return state._replace(clients=carried(stage, state.clients)), jnp.int32(0), jnp.int32(0)
     algorithm, ks = stage.algorithm, everyone(stage)
@@ -324,29 +326,29 @@ def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local,
     clients = jax.vmap(
         lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged)
     )(clients, merged)
-    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
-    said = None if state.broadcast is None else broadcast
-    state = Local(server, carried(stage, clients), merged, said)
-    return state, spoke, jnp.int32(stage.clients)
+    uploads = jnp.sum(weights > 0, dtype=jnp.int32)
+    held = None if state.broadcast is None else broadcast
+    state = Local(server, carried(stage, clients), merged, held)
+    return state, uploads, jnp.int32(stage.clients)
 
 
 # --- shared by both ------------------------------------------------------------------------------
 
 
 def _scan(body: Any, carry: Any, given: Any, length: int) -> Any:
-    """A scan, without the loop where there is a single step."""
+    """A scan, without the loop if there is a single step."""
     if length > 1:
         return jax.lax.scan(body, carry, given)
     carry, out = body(carry, jax.tree.map(lambda x: x[0], given))
     return carry, jax.tree.map(lambda x: x[None], out)
 
 
-def _counted(rows: Row, length: int, spoke: Any, got: Any) -> Row:
-    """The rows with who was heard and who received, at the last step of each round."""
+def _counted(rows: Row, length: int, uploads: Any, downloads: Any) -> Row:
+    """The rows with the numbers of clients that uploaded and that received, at the last step of each round."""
     last = jnp.arange(rows["loss"].shape[0]) % length == length - 1
 
     def placed(count: Any) -> jax.Array:
         each = jnp.repeat(jnp.ravel(jnp.asarray(count, jnp.int32)), length)
         return jnp.where(last, each, 0)
 
-    return {**rows, "heard": placed(spoke), "received": placed(got)}
+    return {**rows, "uploads": placed(uploads), "downloads": placed(downloads)}

@@ -1,6 +1,6 @@
-"""Links: messages that take their time, served at sync steps only.
+"""Links: messages with delays, delivered at sync steps only.
 
-A message sent at s is merged at the first sync at or after s + up; a broadcast made at u is
+A message sent at step s is merged at the first sync at or after s + up; a broadcast made at step u is
 downloaded at the first sync at or after u + down, the newest only, each at most once.
 """
 
@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Arrivals
-from mainstem.parts import network
+from mainstem.parts.network import network
 
 
 def depth(syncs: np.ndarray, delays: np.ndarray) -> int:
-    """How many syncs can pass while a message is under way, its own included."""
+    """The most syncs that can occur while a message is in transit, its own included."""
     if syncs.size == 0:
         return 1
     served = np.searchsorted(syncs, syncs + delays.max(initial=0))
@@ -23,7 +23,7 @@ def depth(syncs: np.ndarray, delays: np.ndarray) -> int:
 
 
 def round_trip(syncs: np.ndarray, wires: network) -> int:
-    """How many of a client's messages can be on their way, up and back, at most."""
+    """The most messages of one client that can be in transit, up and back, at once."""
     if syncs.size == 0:
         return 1
     sent = np.arange(syncs.size)
@@ -37,44 +37,44 @@ def round_trip(syncs: np.ndarray, wires: network) -> int:
 
 
 class Links(NamedTuple):
-    """Everything that is under way, and what has come of it."""
+    """All messages in transit, and what each client and the server have received."""
 
-    bodies: jax.Array  # [up slots, clients, the body's size]
+    bodies: jax.Array  # [up slots, clients, size of a body]
     weights: jax.Array  # [up slots, clients]; 0: empty or merged
-    sent: jax.Array  # [up slots, clients], the step it was sent
+    sent: jax.Array  # [up slots, clients], the step at which it was sent
     broadcasts: jax.Array  # [down slots, D]
-    made: jax.Array  # [down slots], the step it was made; 0: none
+    made: jax.Array  # [down slots], the step at which it was made; 0: none
     contains: jax.Array  # [down slots, clients], each client's newest step in that broadcast
     merged: jax.Array  # [clients], each client's newest merged step
     got: jax.Array  # [clients], the step of the newest broadcast downloaded
-    held: jax.Array | None  # [clients, D], that broadcast, where the server asks for it
-    bases: jax.Array | None  # [up slots, clients, D], what its sender held
-    syncs: jax.Array  # how many there have been
+    held: jax.Array | None  # [clients, D], that broadcast, where the server needs it
+    bases: jax.Array | None  # [up slots, clients, D], the broadcast that its sender held
+    syncs: jax.Array  # the number of syncs so far
 
 
 def empty(
-    up_slots: int, down_slots: int, clients: int, body: Any, said: jax.Array, based: bool
+    up_slots: int, down_slots: int, clients: int, body: Any, broadcast: jax.Array, based: bool
 ) -> Links:
-    """Quiet links for bodies like `body` and broadcasts like `said`, which everybody holds."""
+    """Empty links for bodies like `body` and broadcasts like `broadcast`, which every client holds."""
     integers = jnp.zeros(clients, jnp.int32)
-    held = jnp.broadcast_to(said, (clients, said.size))
+    held = jnp.broadcast_to(broadcast, (clients, broadcast.size))
     return Links(
         bodies=jnp.zeros((up_slots, clients, body.size), body.dtype),
-        weights=jnp.zeros((up_slots, clients), said.dtype),
+        weights=jnp.zeros((up_slots, clients), broadcast.dtype),
         sent=jnp.zeros((up_slots, clients), jnp.int32),
-        broadcasts=jnp.zeros((down_slots, said.size), said.dtype),
+        broadcasts=jnp.zeros((down_slots, broadcast.size), broadcast.dtype),
         made=jnp.zeros(down_slots, jnp.int32),
         contains=jnp.zeros((down_slots, clients), jnp.int32),
         merged=integers,
         got=integers,
         held=held if based else None,
-        bases=jnp.zeros((up_slots, *held.shape), said.dtype) if based else None,
+        bases=jnp.zeros((up_slots, *held.shape), broadcast.dtype) if based else None,
         syncs=jnp.zeros((), jnp.int32),
     )
 
 
 def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
-    """Hand the clients' messages of step t to their uplinks."""
+    """Hands the clients' messages of step t to their uplinks."""
     slot = links.syncs % links.weights.shape[0]
     if links.bases is not None:
         links = links._replace(bases=links.bases.at[slot].set(links.held))
@@ -86,9 +86,9 @@ def post(links: Links, bodies: jax.Array, weights: jax.Array, t: Any) -> Links:
 
 
 def arrived(links: Links, wires: network, t: Any, period: int | None) -> tuple[Links, Arrivals]:
-    """What has come up by step t: (links without it, places of which those that arrived are filled).
+    """The links without the messages that arrived by step t, and places of which those that arrived are filled.
 
-    Where syncs come every `period` steps, one message of each client can arrive at a time.
+    Where syncs come every `period` steps, at most one message of each client can arrive at a time.
     """
     here = (links.weights > 0) & (links.sent + wires.up <= t)
     weights = jnp.where(here, links.weights, 0)
@@ -105,7 +105,7 @@ def arrived(links: Links, wires: network, t: Any, period: int | None) -> tuple[L
 
 
 def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:
-    """Hand the broadcast of step t to the downlinks."""
+    """Hands the broadcast of step t to the downlinks."""
     slot = links.syncs % links.made.shape[0]
     return links._replace(
         broadcasts=links.broadcasts.at[slot].set(broadcast),
@@ -116,7 +116,7 @@ def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:
 
 
 class Delivery(NamedTuple):
-    """For each client: is there a new broadcast, which, and its newest step in it."""
+    """For each client: whether there is a new broadcast, its params, and the client's newest step merged in it."""
 
     fresh: jax.Array
     params: jax.Array
@@ -124,7 +124,7 @@ class Delivery(NamedTuple):
 
 
 def deliver(links: Links, wires: network, t: Any) -> tuple[Links, Delivery]:
-    """What has come down by step t, the newest only and each at most once."""
+    """Delivers the broadcasts that arrived by step t, the newest only and each at most once."""
     here = (links.made[:, None] > 0) & (links.made[:, None] + wires.down <= t)
     made = jnp.where(here, links.made[:, None], 0)
     slot = jnp.argmax(made, axis=0)

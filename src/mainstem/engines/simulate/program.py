@@ -1,7 +1,7 @@
-"""What is compiled: the path that a run takes, over one seed or many.
+"""Compiled programs: the functions of a run on its path, over one seed or many.
 
 The values of a run (algorithm, problem, stream) are arguments of the compiled functions: their numbers are
-traced, so that another step size is the same program, and JAX's own cache finds it again.
+traced, so that another step size uses the same program, and JAX's own cache finds it again.
 """
 
 import functools
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem.base import Algorithm, Flat, Problem, Sampler, Setting
-from mainstem.engines.meeting import KEY, first_message
+from mainstem.engines.run_context import KEY, first_message
 from mainstem.engines.simulate.devices import Layout
 from mainstem.engines.simulate.stage import Feed, Row, Shape, Stage
 from mainstem.parts import network
@@ -26,14 +26,14 @@ class Path(Protocol):
         """The state before step 1."""
 
     def advance(self, stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Row]:
-        """The state after a stretch of steps, and a row for each."""
+        """The state after a chunk of steps, and a row for each."""
 
     def models(self, stage: Stage, state: Any) -> tuple[Any, Any]:
         """The server's model and each client's (None: the same)."""
 
 
 class Values(NamedTuple):
-    """What a run is made of: the arguments of its program."""
+    """The values of a run: the traced arguments of its program."""
 
     algorithm: Algorithm
     problem: Problem
@@ -43,7 +43,7 @@ class Values(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is compiled in."""
+    """The static arguments of a program, which are compiled in."""
 
     path: Path
     clients: int
@@ -64,12 +64,12 @@ class Program:
 
     @property
     def stage(self) -> Stage:
-        """The run, uncompiled, without key and draws."""
+        """The run's stage, uncompiled, without key and draws."""
         return _stage(self.values, self.plan, None, None)
 
     @property
     def sent(self) -> int:
-        """How many numbers a message has."""
+        """The number of entries of a message."""
         return int(jax.eval_shape(_message, self.values, KEY, self.plan).size)
 
     def begin(self, key: Any, drawn: Any) -> Any:
@@ -77,7 +77,7 @@ class Program:
         return _begin(self.values, key, drawn, plan=self.plan)
 
     def advance(self, state: Any, key: Any, drawn: Any, feed: Feed, shape: Shape) -> Any:
-        """The state after a stretch, and its rows. Two threads that ask for one shape compile it once."""
+        """The state after a chunk, and its rows. Two threads that ask for one shape compile it once."""
         given = self.values, state, key, drawn, feed
         if shape in self._known:
             return _advance(*given, plan=self.plan, shape=shape)
@@ -91,7 +91,7 @@ class Program:
         return _models(self.values, state, plan=self.plan)
 
     def most_heard(self, keys: Any, syncs: np.ndarray) -> int:
-        """How many are heard at most at one of `syncs`, over the seeds' `keys`."""
+        """The most clients that participate at one of `syncs`, over the seeds' `keys`."""
         return int(np.max(_heard(self.values.algorithm, keys, syncs, clients=self.plan.clients)))
 
 
@@ -148,7 +148,7 @@ def _models(values: Values, state: Any, plan: Plan) -> Any:
 
 @functools.partial(jax.jit, static_argnames="clients")
 def _heard(algorithm: Algorithm, keys: Any, syncs: Any, clients: int) -> Any:
-    """How many are heard at each of `syncs`, the most over the seeds' `keys`."""
+    """The number of clients that participate at each of `syncs`, the maximum over the seeds' `keys`."""
 
     def one(t: Any) -> Any:
         heard = jax.vmap(lambda key: algorithm.participation.heard(key, t, clients))(keys)
@@ -158,7 +158,7 @@ def _heard(algorithm: Algorithm, keys: Any, syncs: Any, clients: int) -> Any:
 
 
 def gathered(rows: Row) -> Row:
-    """The rows as they leave the program: a whole model a step is summed up."""
+    """The rows as they leave the program: the mean models of the steps are summed."""
     if "average" in rows:
         rows = {**rows, "average": rows["average"].sum(axis=0)}
     return rows

@@ -1,7 +1,7 @@
-"""The reference path: every step of every client, exactly as the design writes it down.
+"""Reference path: computes every step of every client, exactly as the design defines it.
 
 It is the specification of what a simulation computes: it runs any algorithm on any network with any sync,
-without a shortcut, and the fast path must give the same numbers.
+without optimisations, and the fast path must give the same numbers.
 """
 
 import functools
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from mainstem import random, replay
 from mainstem.base import SEVERAL, Faced
-from mainstem.engines.meeting import body, chosen, first_params, learnt_one, said_now
+from mainstem.engines.run_context import body, chosen, current_broadcast, first_params, learnt_one
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
 from mainstem.engines.simulate.stage import (
@@ -28,7 +28,7 @@ from mainstem.engines.simulate.stage import (
 
 
 class State(NamedTuple):
-    """All that the next step needs."""
+    """Everything that the next step needs."""
 
     server: Any
     clients: Any  # the clients' states, their axis first
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """What each client did, for the debugger."""
+    """Each client's loss and state after a step, for the debugger."""
 
     losses: jax.Array
     clients: Any
@@ -46,40 +46,40 @@ def begin(stage: Stage) -> State:
     """The state before step 1."""
     server, client_of = stage.algorithm.start(first_params(stage, stage.key), stage.setting)
     clients = jax.vmap(client_of)(everyone(stage))
-    said = said_now(stage, server)
+    broadcast = current_broadcast(stage, server)
     based = stage.algorithm.collect.based
     return State(
-        server, clients, links.empty(*stage.slots, stage.clients, body(stage), said, based)
+        server, clients, links.empty(*stage.slots, stage.clients, body(stage), broadcast, based)
     )
 
 
 def step(stage: Stage, state: State, pieces: Any, t: Any, sync: Any) -> tuple[State, Row, Detail]:
-    """Step t: decide, learn, and if `sync` exchange."""
+    """Step t: decide, learn, and exchange messages if `sync`."""
     algorithm, ks = stage.algorithm, everyone(stage)
     models = jax.vmap(algorithm.model)(state.clients)
     samples = arrive(stage, pieces, t, ks)
     faced = face(stage, models, samples, t, ks, shared=False)
     row = written(stage, models, faced, t, pieces)
     state = state._replace(clients=learnt(stage, state.clients, faced, t, ks))
-    state, heard, received = jax.lax.cond(
+    state, uploads, downloads = jax.lax.cond(
         sync,
         lambda state: exchange(stage, state, t),
         lambda state: (state, jnp.int32(0), jnp.int32(0)),
         state,
     )
-    row = {**row, "heard": heard, "received": received}
+    row = {**row, "uploads": uploads, "downloads": downloads}
     return state, row, Detail(faced.loss, state.clients)
 
 
 def learnt(stage: Stage, clients: Any, faced: Faced, t: Any, k: Any) -> Any:
-    """The clients after learning from what they have seen."""
+    """The clients after learning from their outcomes."""
     at = replay.at_all(stage.key, random.LEARN, t, k)
     over = jax.vmap(functools.partial(learnt_one, stage), in_axes=(0, 0, 0, SEVERAL))
-    return over(clients, faced.seen, faced.news, at)
+    return over(clients, faced.seen, faced.informative, at)
 
 
 def uploaded(stage: Stage, clients: Any, heard: Any, t: Any, k: Any) -> Any:
-    """The clients after uploading, the bodies as the server will read them, and their weights."""
+    """The clients after uploading, the bodies as the server decodes them, and their weights."""
     algorithm = stage.algorithm
     at = replay.at_all(stage.key, random.UPLOAD, t, k)
     clients, bodies, weights = jax.vmap(algorithm.upload, in_axes=(0, SEVERAL))(clients, at)
@@ -92,11 +92,11 @@ def uploaded(stage: Stage, clients: Any, heard: Any, t: Any, k: Any) -> Any:
 
 
 def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
-    """One sync: (state, how many were heard, how many got a broadcast)."""
+    """One sync: (state, how many clients uploaded, how many received a broadcast)."""
     algorithm, ks, wires = stage.algorithm, everyone(stage), stage.wires
     heard = algorithm.participation.heard(stage.key, t, stage.clients)
     clients, bodies, weights = uploaded(stage, state.clients, heard, t, ks)
-    spoke = jnp.sum(weights > 0, dtype=jnp.int32)
+    uploads = jnp.sum(weights > 0, dtype=jnp.int32)
     line = links.post(state.links, bodies, weights, t)
     line, got = links.arrived(line, wires, t, algorithm.sync.period)
     collected = algorithm.collect.gather(got, stage.clients)
@@ -107,11 +107,11 @@ def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
         return chosen(fresh, algorithm.download(client, params, stage.gradient, merged), client)
 
     clients = jax.vmap(downloaded)(clients, *delivery)
-    return State(server, clients, line), spoke, jnp.sum(delivery.fresh, dtype=jnp.int32)
+    return State(server, clients, line), uploads, jnp.sum(delivery.fresh, dtype=jnp.int32)
 
 
 def advance(stage: Stage, state: State, feed: Feed, shape: Shape) -> tuple[State, Row]:
-    """The steps of a stretch; `feed.flags` has an entry for each."""
+    """Runs the steps of a chunk; `feed.flags` has an entry for each."""
 
     def one(state: State, given: Any) -> tuple[State, Row]:
         offset, flag, piece = given
@@ -123,6 +123,6 @@ def advance(stage: Stage, state: State, feed: Feed, shape: Shape) -> tuple[State
 
 
 def models(stage: Stage, state: State) -> tuple[Any, Any]:
-    """The server's model and each client's; of a personal problem the server knows no own part."""
+    """The server's model and each client's; of a personal problem, the server has no own part."""
     each = jax.vmap(stage.algorithm.model)(state.clients)
-    return said_now(stage, state.server), jax.vmap(stage.problem.join)(each)
+    return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)

@@ -1,7 +1,6 @@
-"""One occasion for all clients at once: samples arrive, models decide, what happened is written down.
+"""Operations on all clients at one step: samples arrive, models decide, the row of the trace is computed.
 
-Both paths of the simulator are built from these pieces, so that they cannot differ in what they
-record or in what they draw.
+Both paths of the simulator use these functions, so that they cannot differ in what they record or draw.
 """
 
 from collections.abc import Callable
@@ -24,35 +23,35 @@ from mainstem.base import (
     Setting,
     constant,
 )
-from mainstem.parts import network
+from mainstem.parts.network import network
 
 
 class Shape(NamedTuple):
-    """The part of a stretch of steps that is compiled in."""
+    """The part of a chunk of steps that is compiled in."""
 
-    rounds: int  # of the fast path; the reference path has one
+    rounds: int  # on the fast path; the reference path has one
     length: int  # steps in each round
-    sync: bool = True  # whether each ends with an exchange
-    cohort: int | None = None  # room for those who are heard; None: everybody learns
-    batched: bool = True  # rows of many rounds in one pass, from models kept meanwhile
+    sync: bool = True  # whether each ends with a sync
+    cohort: int | None = None  # the most participating clients; None: all clients learn
+    batched: bool = True  # rows of many rounds in one pass, from stored models
 
 
 class Feed(NamedTuple):
-    """What a stretch of steps is made from."""
+    """The input of a chunk of steps."""
 
-    first: Any  # the step that it begins with
-    pieces: Any  # what the stream sent, [steps, clients, ...]
-    flags: Any = None  # after which of its steps a sync follows, where the shape does not say
+    first: Any  # its first step
+    pieces: Any  # what the stream sends, [steps, clients, ...]
+    flags: Any = None  # after which of its steps a sync follows, where `Shape` does not give it
 
 
-PAIRS = 64  # of a model and a sample, from which a network's collective loss is estimated
+PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
 MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
-Row = dict[str, jax.Array]  # what is recorded of a step, by name
-Spread = Callable[[jax.Array], jax.Array]  # lays an array over the devices by its client axis
+Row = dict[str, jax.Array]  # the values recorded for a step, by name
+Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
 
 
 class Stage(NamedTuple):
-    """An algorithm, a problem and a stream, met for a run."""
+    """An algorithm, a problem and a stream, combined for a run."""
 
     algorithm: Algorithm
     problem: Flat
@@ -63,24 +62,24 @@ class Stage(NamedTuple):
     measure: tuple[str, ...]
     weights: Any  # lambda_i of Agarwal et al. 2020, eq. (1), or None
     wires: network
-    slots: tuple[int, int]  # how many messages a link can hold, up and down
+    slots: tuple[int, int]  # the messages that a link can hold, up and down
     spread: Spread
     block: int | None  # clients at a time; None: all at once
 
     @property
     def gradient(self) -> Gradient:
-        """The problem's."""
+        """The problem's gradient."""
         return self.problem.gradient
 
     @property
     def clients(self) -> int:
-        """K."""
+        """The number of clients, K."""
         return self.setting.clients
 
 
 def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of arrays with the clients' axis first, so many clients at a time that they fit
-    into the cache; what it returns is joined along the first axis."""
+    """Applies `function` to arrays with the client axis first, in blocks of clients that fit into the cache,
+    and joins the results along the first axis."""
     count, size = len(jax.tree.leaves(arrays)[0]), stage.block
     if size is None or count <= size:
         return function(*arrays)
@@ -95,7 +94,7 @@ def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def everyone(stage: Stage) -> jax.Array:
-    """All clients, spread over the devices: what is computed from them is spread likewise."""
+    """All clients, sharded over the devices: what is computed from them is sharded likewise."""
     return stage.spread(jnp.arange(stage.clients, dtype=jnp.int32))
 
 
@@ -105,17 +104,17 @@ def arrive(stage: Stage, pieces: Any, t: Any, k: Any) -> Sample:
 
 
 def face(stage: Stage, params: Any, samples: Sample, t: Any, k: Any, shared: bool) -> Faced:
-    """Clients decide. `shared`: one model for all."""
+    """The outcomes of the clients' decisions. `shared`: one model for all clients."""
     at = replay.at_all(stage.key, random.DECIDE, t, k)
     if shared:
-        return stage.problem.together(params, samples, at)
+        return stage.problem.face_many(params, samples, at)
     return jax.vmap(stage.problem.face, in_axes=(0, 0, SEVERAL))(params, samples, at)
 
 
 def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row:
-    """The row of a step: mean loss and metrics, and what was asked to be measured.
+    """The row of a step: mean loss and metrics, and the requested measures.
 
-    `models` are those of all clients, or a single one if all share it.
+    `models` are those of all clients, or a single one if all clients share it.
     """
     row = {"loss": averaged(faced.loss)}
     row |= {name: averaged(each) for name, each in faced.metrics.items()}
@@ -137,12 +136,13 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 
 
 def _here(faced: Faced) -> Any:
-    """Who had a sample, as numbers; 1 where nobody can be without."""
+    """Which clients had a sample, as numbers; 1 if every client always has one."""
     return faced.metrics.get("present", 1)
 
 
 def _sampled_collective(stage: Stage, models: Any, faced: Faced, t: Any) -> Row:
-    """A network's collective loss from random pairs of a model and a sample, with its standard error."""
+    """The collective loss of a non-convex problem from random pairs of model and sample, with its standard
+    error."""
     draws = random.bits(random.fold(stage.key, random.MEASURE, t), (2, PAIRS))
     whose = (draws[0] % np.uint32(len(models))).astype(jnp.int32)
     whom = (draws[1] % np.uint32(stage.clients)).astype(jnp.int32)
@@ -171,7 +171,7 @@ def _measured(name: str, stage: Stage, models: Any, faced: Faced, t: Any) -> jax
 
 
 def _collective(stage: Stage, models: Any, faced: Faced) -> jax.Array:
-    """Every client's model on every client's loss: by moments, or as one matrix product."""
+    """The loss of every client's model on every client's sample: by moments, or as one matrix product."""
     if stage.problem.form is not None:
         forms = jax.vmap(stage.problem.form)(faced.seen)
         if "present" in faced.metrics:
@@ -186,7 +186,7 @@ def _mean_form(forms: Form) -> Form:
 
 
 def averaged(values: jax.Array) -> jax.Array:
-    """The mean over the first axis as a product with weights: XLA's own reduction of a short axis
-    costs ten times as much on the CPU."""
+    """The mean over the first axis as a product with weights: XLA's own reduction of a short axis costs ten
+    times as much on the CPU."""
     shares = jnp.full(len(values), 1 / len(values), values.dtype)
     return jnp.tensordot(shares, values, axes=1, precision="highest")

@@ -1,4 +1,4 @@
-"""Seeds shared out over the cores of a CPU: XLA runs the small operations of a program on one of them."""
+"""Runs groups of seeds in parallel threads, on a CPU only."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from mainstem.engines.simulate.devices import Layout
 
 
 def shared_out(seeds: list[int], spread: Layout) -> list[list[int]]:
-    """The seeds in equal groups, as many as there are cores if that is possible."""
+    """The seeds in equal groups, as many as there are cores if possible."""
     if jax.default_backend() != "cpu" or spread.mesh is not None:
         return [seeds]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -24,10 +24,11 @@ def shared_out(seeds: list[int], spread: Layout) -> list[list[int]]:
 
 @contextlib.contextmanager
 def pool(count: int, dtype: str) -> Iterator[Callable[..., Callable[[], list[Any]]]]:
-    """`each(start, finish, *lists)` starts work on each entry at once; what it returns waits for the results.
+    """Yields `each(start, finish, *lists)`, which starts all entries at once and returns a function that waits
+    for them.
 
-    A device is given its work by `start` and has done it when `finish` returns; with several entries each has
-    a thread for both, because XLA computes in the thread that waits.
+    `start` gives a device its work, which is done when `finish` returns. With several entries, each has a
+    thread for both, because XLA computes in the thread that waits.
     """
 
     def alone(start: Any, finish: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
@@ -53,14 +54,14 @@ def pool(count: int, dtype: str) -> Iterator[Callable[..., Callable[[], list[Any
 
 
 def whole(states: Sequence[Any]) -> Any:
-    """The groups' states as one, seeds first."""
+    """The groups' states as one, with the seeds' axis first."""
     if len(states) == 1:
         return states[0]
     return jax.tree.map(lambda *x: jax.numpy.concatenate(x), *states)
 
 
 def parted(state: Any, count: int) -> list[Any]:
-    """A state of all seeds as one for each group."""
+    """Splits a state of all seeds into one for each group."""
     if count == 1:
         return [state]
 
@@ -71,7 +72,7 @@ def parted(state: Any, count: int) -> list[Any]:
 
 
 def joined(rows: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The groups' rows as one, seeds first."""
+    """The groups' rows as one, with the seeds' axis first."""
     if len(rows) == 1:
         return rows[0]
     return {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}

@@ -1,1 +1,1 @@
-"""One file a result; a file that is here is in `mainstem reproduce --list`."""
+"""Published results, one file each; every file here is listed by `mainstem reproduce --list`."""

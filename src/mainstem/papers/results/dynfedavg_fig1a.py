@@ -1,4 +1,4 @@
-"""The MSD of three step sizes in a world that stands still (Rizk et al. 2020, Fig. 1a)."""
+"""The MSD of three step sizes without drift (Rizk et al. 2020, Fig. 1a)."""
 
 import itertools
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from mainstem.papers import rizk
-from mainstem.papers.evidence import Evidence, between, rising, together
+from mainstem.papers.evidence import Evidence, all_of, between, rising
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 
-ALLOWED = 1.0  # dB: at mu = 0.1 terms of second order, about mu H / 2, make 0.5 of them
-ENOUGH = 200  # steps of all seeds times mu, to tell 1 dB: an error lasts for about 1 / mu steps
+ALLOWED = 1.0  # dB, of which second-order terms, about mu H / 2, are 0.5 at mu = 0.1
+ENOUGH = 200  # mu times the steps of all seeds that resolve 1 dB: errors last about 1 / mu steps
 PER_DECADE = (8.0, 12.0)  # dB
 
 
@@ -25,15 +25,15 @@ def measure(runner: Runner, horizons: dict[float, int], seeds: int) -> Numbers:
 
 
 def name(mu: float) -> str:
-    """As in the legend."""
+    """The name in the legend."""
     return f"$\\mu$ = {mu:g}"
 
 
 def settled(numbers: Numbers, relative: bool = False) -> Numbers:
     """The level in dB for each mu, from step 3 / mu on.
 
-    If `relative`, in units of what theory says of each seed's own world at mu = 1: worlds differ by several
-    dB, whatever the step.
+    If `relative`, in units of the theory's level for each seed's own stream at mu = 1: streams differ by
+    several dB, whatever the step size.
     """
     units = numbers["small step"] if relative else 1.0
     return {
@@ -43,22 +43,22 @@ def settled(numbers: Numbers, relative: bool = False) -> Numbers:
 
 
 def faster(numbers: Numbers) -> Evidence:
-    """How many dB the MSD has fallen by early on, the same number of steps for all."""
+    """The fall of the MSD in dB per step early on increases with mu, over the same number of steps for all."""
     steps = round(1 / numbers["mu"].max())
     found = rising({f"mu = {mu:g}": rizk.rate(numbers[name(mu)], steps) for mu in numbers["mu"][0]})
     return Evidence(f"dB a step over the first {steps}, {found.measured}", found.margins)
 
 
 def higher(numbers: Numbers) -> Evidence:
-    """The settled levels."""
+    """The settled levels increase with mu."""
     found = rising(settled(numbers))
     return Evidence(f"dB, {found.measured}", found.margins)
 
 
 def per_decade(numbers: Numbers) -> Evidence:
-    """What each factor of ten costs, world by world."""
+    """The increase of the level for each factor of ten in mu, seed by seed."""
     levels = settled(numbers, relative=True).items()
-    return together(
+    return all_of(
         *(
             between(f"from {one} to {other}: dB", b - a, *PER_DECADE)
             for (one, a), (other, b) in itertools.pairwise(levels)
@@ -66,10 +66,10 @@ def per_decade(numbers: Numbers) -> Evidence:
     )
 
 
-def foretold(numbers: Numbers) -> Evidence:
-    """The level less mu / 2 * trace(H^-1 R_s), that of each seed's world less its own."""
+def predicted(numbers: Numbers) -> Evidence:
+    """The level minus mu / 2 * trace(H^-1 R_s), in dB, for each seed's own stream."""
     found = settled(numbers, relative=True)
-    return together(
+    return all_of(
         *(
             between(f"mu = {mu:g}: dB above it", level - 10 * np.log10(mu), -ALLOWED, ALLOWED)
             for mu, level in zip(numbers["mu"][0], found.values(), strict=True)
@@ -100,7 +100,7 @@ RESULT = Result(
         Claim(
             "A small step settles at mu/2 trace(H^-1 R_s), within 1 dB: uneven epochs add up "
             "to one step of size mu on the aggregate risk.",
-            foretold,
+            predicted,
         ),
     ),
     draw=draw,

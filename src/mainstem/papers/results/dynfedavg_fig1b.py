@@ -1,11 +1,11 @@
-"""The final MSD over the step size in a world that walks (Rizk et al. 2020, Fig. 1b)."""
+"""The final MSD over the step size, with drift (Rizk et al. 2020, Fig. 1b)."""
 
 from typing import Any
 
 import numpy as np
 
 from mainstem.papers import rizk
-from mainstem.papers.evidence import Evidence, rising, together
+from mainstem.papers.evidence import Evidence, all_of, rising
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -14,7 +14,7 @@ DRIFT = 0.01
 
 
 def name(rho: float) -> str:
-    """As in the legend."""
+    """The name in the legend."""
     return f"$\\rho$ = {rho:g}"
 
 
@@ -31,7 +31,7 @@ def measure(
 
 
 def best_at(numbers: Numbers, rho: float, best: float) -> Evidence:
-    """Of steps a factor of ten apart this one is the best, and it gets worse to either side."""
+    """Of step sizes a factor of ten apart, this one is the best, and the MSD rises to either side."""
     grid, levels = numbers[f"mu, {name(rho)}"][0], rizk.decibels(numbers[name(rho)])
     named = {
         f"mu = {mu:g}": levels[:, n]
@@ -40,7 +40,7 @@ def best_at(numbers: Numbers, rho: float, best: float) -> Evidence:
     }
     middle = list(named).index(f"mu = {best:g}")
     left, right = list(named)[middle::-1], list(named)[middle:]
-    found = together(*(rising({each: named[each] for each in side}) for side in (left, right)))
+    found = all_of(*(rising({each: named[each] for each in side}) for side in (left, right)))
     return Evidence(f"dB, {found.measured}", found.margins)
 
 

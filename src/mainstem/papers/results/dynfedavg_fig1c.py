@@ -1,4 +1,4 @@
-"""The MSD of agents that differ more or less (Rizk et al. 2020, Fig. 1c)."""
+"""The MSD for several differences between clients (the paper's agents; Rizk et al. 2020, Fig. 1c)."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ MU = 0.01
 
 
 def name(spread: float) -> str:
-    """As in the legend."""
+    """The name in the legend."""
     return f"$\\sigma_c^2$ = {spread:g}"
 
 
@@ -29,7 +29,7 @@ def plainly(numbers: Numbers) -> Numbers:
 
 
 def higher(numbers: Numbers) -> Evidence:
-    """The settled levels."""
+    """The settled levels increase with the spread."""
     found = rising({each: rizk.level(run) for each, run in plainly(numbers).items()})
     return Evidence(f"dB, {found.measured}", found.margins)
 

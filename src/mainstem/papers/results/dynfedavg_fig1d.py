@@ -1,4 +1,4 @@
-"""The MSD in worlds that walk more or less (Rizk et al. 2020, Fig. 1d)."""
+"""The MSD for several sizes of drift (Rizk et al. 2020, Fig. 1d)."""
 
 from typing import Any
 
@@ -10,14 +10,12 @@ from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 
 MU = 0.01
-SMALL, GROWING = 1e-3, 1e-2  # up to which drifts the rate is to hold, and the MSD to grow
-SATURATED = (
-    3.0  # dB: where a factor of 10 in the drift adds less than this; 10 if the level were linear
-)
+SMALL, GROWING = 1e-3, 1e-2  # the largest drifts for which the rate is constant, and the MSD grows
+SATURATED = 3.0  # dB that a factor of 10 in the drift adds at most; 10 if the level were linear
 
 
 def name(drift: float) -> str:
-    """As in the legend."""
+    """The name in the legend."""
     return f"$\\sigma_q^2$ = {drift:g}"
 
 
@@ -28,20 +26,20 @@ def measure(runner: Runner, drifts: tuple[float, ...], **size: int) -> Numbers:
 
 
 def plainly(numbers: Numbers, most: float = np.inf) -> Numbers:
-    """The runs with no more drift than this, named for a sentence."""
+    """The runs with at most this drift, named for a sentence."""
     drifts = [drift for drift in numbers["drifts"][0] if drift <= most]
     return {f"sigma_q^2 = {drift:g}": numbers[name(drift)] for drift in drifts}
 
 
 def higher(numbers: Numbers) -> Evidence:
-    """The levels, as long as they are to grow."""
+    """The levels rise with the drift, up to `GROWING`."""
     named = plainly(numbers, GROWING)
     found = rising({each: rizk.level(run) for each, run in named.items()})
     return Evidence(f"dB, {found.measured}", found.margins)
 
 
 def saturates(numbers: Numbers) -> Evidence:
-    """What the last factor of ten adds."""
+    """The increase of the level for the last factor of ten."""
     before, last = (rizk.level(numbers[name(drift)]) for drift in (0.1, 1.0))
     return between("from sigma_q^2 = 0.1 to 1: dB", last - before, -np.inf, SATURATED)
 

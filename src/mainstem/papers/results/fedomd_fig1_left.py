@@ -1,4 +1,4 @@
-"""Regret against the horizon, for several communication periods (Mitra et al. 2021, Fig. 1, left)."""
+"""Regret against the number of steps T, for several communication periods (Mitra et al. 2021, Fig. 1, left)."""
 
 from typing import Any
 
@@ -26,16 +26,16 @@ def measure(runner: Runner, **size: Any) -> Numbers:
 
 def bounded(numbers: Numbers) -> Evidence:
     """The largest share of the bound that any prefix of any seed reaches, for each period."""
-    told, margins = [], []
+    text, margins = [], []
     for name in NAMES:
         regret, bound = numbers[name], numbers[f"bound, {name}"]
         most = float(np.max(regret / bound))
         times = bound[-1] / regret[:, -1].mean()
-        told.append(
+        text.append(
             f"{name}: regret at most {most:.2g} of it, the bound {times:.3g} times that at T"
         )
         margins.append(np.array([1 - most]))
-    return Evidence("; ".join(told), tuple(margins))
+    return Evidence("; ".join(text), tuple(margins))
 
 
 def draw(numbers: Numbers) -> Any:

@@ -1,4 +1,5 @@
-"""Regret against the horizon, for several numbers of clients heard (Mitra et al. 2021, Fig. 1, right)."""
+"""Regret against the number of steps T, by the number of participating clients (Mitra et al. 2021, Fig. 1,
+right)."""
 
 from typing import Any
 
@@ -13,7 +14,7 @@ NAMES = tuple(f"K = {heard}" for heard in HEARD)
 
 
 def measure(runner: Runner, **size: Any) -> Numbers:
-    """Regret [seeds, steps] for each number of clients heard."""
+    """Regret [seeds, steps] for each number of participating clients."""
     runs = (runner.run(mitra.algorithm(PERIOD, heard), *mitra.world(), **size) for heard in HEARD)
     return {name: mitra.regrets(run) for name, run in zip(NAMES, runs, strict=True)}
 

@@ -8,7 +8,7 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.papers.evidence import Evidence, between, exponent, falling, rising, together
+from mainstem.papers.evidence import Evidence, all_of, between, exponent, falling, rising
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -29,19 +29,19 @@ def built(scheme: str) -> Algorithm:
 
 @functools.cache
 def world() -> Stream:
-    """Contexts and rewards, drawn anew for every seed."""
+    """Contexts and rewards, drawn independently for every seed."""
     return ms.streams.linear_bandit(CLIENTS, ACTIONS, SHARED, OWN, noise=NOISE)
 
 
 @functools.cache
 def problem(every: int) -> Problem:
-    """Regression by a shared and an own part, explored every so many steps."""
+    """Regression by a shared and an own part, with exploration every `every` steps."""
     of = ms.problems.personal(SHARED, OWN, intercept=True)
     return ms.problems.bandit(of, ACTIONS, period=every)
 
 
 def order(steps: int) -> int:
-    """B of Theorem 3's order in T, with the constant 1."""
+    """B of the order of Theorem 3's in T, with the constant 1."""
     return round(steps**0.25)
 
 
@@ -60,7 +60,7 @@ def theorem(steps: int) -> int:
 
 
 def measure(runner: Runner, horizons: tuple[int, ...], seeds: int, both: bool) -> Numbers:
-    """Average regret [seeds, horizons] of each scheme, each horizon with its own B."""
+    """Average regret [seeds, horizons] of each scheme, for each number of steps T with its own B."""
     periods = {ORDER: order, THEOREM: theorem} if both else {ORDER: order}
     numbers: Numbers = {"T": np.array([horizons])}
     for rule, every in periods.items():
@@ -77,10 +77,10 @@ def measure(runner: Runner, horizons: tuple[int, ...], seeds: int, both: bool) -
 
 
 def ordered(numbers: Numbers, rule: str) -> Evidence:
-    """FedRes below Independent below Central, at every horizon with steps that do not explore."""
-    return together(
+    """FedRes is below Independent, and Independent below Central, at every T with B > 1."""
+    return all_of(
         *(
-            _told(
+            _prefixed(
                 f"T = {steps:,}, B = {every}: ",
                 rising({scheme: numbers[f"{rule}: {scheme}"][:, n] for scheme in SCHEMES}),
             )
@@ -92,15 +92,15 @@ def ordered(numbers: Numbers, rule: str) -> Evidence:
     )
 
 
-def _told(before: str, found: Evidence) -> Evidence:
+def _prefixed(before: str, found: Evidence) -> Evidence:
     return Evidence(before + found.measured, found.margins)
 
 
 def falls(numbers: Numbers) -> Evidence:
-    """Over the horizons, for each scheme."""
-    return together(
+    """The average regret falls with T, for each scheme."""
+    return all_of(
         *(
-            _told(
+            _prefixed(
                 f"{scheme}, ",
                 falling(
                     {
@@ -115,13 +115,13 @@ def falls(numbers: Numbers) -> Evidence:
 
 
 def as_bounded(numbers: Numbers) -> Evidence:
-    """The power of T with which FedRes falls."""
+    """The exponent of T with which FedRes's regret falls."""
     power = exponent(numbers["T"][0], numbers[f"{ORDER}: FedRes"])
     return between("FedRes falls like T to the power", power, -np.inf, -0.2)
 
 
 def draw(numbers: Numbers) -> Any:
-    """Regret against the horizon, for each way to set B."""
+    """Regret against the number of steps T, for each rule for B."""
     rules = [rule for rule in (ORDER, THEOREM) if f"{rule}: B" in numbers]
     titled = {rule: {scheme: numbers[f"{rule}: {scheme}"] for scheme in SCHEMES} for rule in rules}
     figure = figures.panels(

@@ -11,8 +11,8 @@ from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
 
-FACTOR = 3.0  # what "highly sub-optimal" is taken to mean, at least
-GONE, LEFT = 1e-6, 1e-3  # a loss that is no more, and one that is; it begins at 0.25
+FACTOR = 3.0  # the least ratio that counts as "highly sub-optimal"
+GONE, LEFT = 1e-6, 1e-3  # a loss that has vanished, and one that has not; it begins at 0.25
 
 
 def measure(runner: Runner, **size: int) -> Numbers:
@@ -26,25 +26,25 @@ def average(losses: np.ndarray) -> np.ndarray:
 
 
 def suboptimal(numbers: Numbers) -> Evidence:
-    """How many times the average loss of the others fictitious play has in the end, rollout by rollout."""
+    """The ratio of fictitious play's final average loss to that of the others, for each rollout."""
     final = {rule: np.log10(losses.mean(axis=1)) for rule, losses in numbers.items()}
     ratios = {rule: final[PLAY] - final[rule] for rule in (SGD, ERM)}
     medians = ", ".join(
         f"{rule} {np.median(losses.mean(axis=1)):.4f}" for rule, losses in numbers.items()
     )
     text = ", ".join(f"10^({shown(ratio)}) times that of {rule}" for rule, ratio in ratios.items())
-    told = f"medians: {medians}; geometric means: {PLAY} has {text}, wanted {FACTOR:g} times"
-    return Evidence(told, tuple(ratio - np.log10(FACTOR) for ratio in ratios.values()))
+    text = f"medians: {medians}; geometric means: {PLAY} has {text}, wanted {FACTOR:g} times"
+    return Evidence(text, tuple(ratio - np.log10(FACTOR) for ratio in ratios.values()))
 
 
 def slower(numbers: Numbers) -> Evidence:
-    """The loss over the last tenth."""
+    """Over the last tenth of the steps, the others' loss has vanished and fictitious play's has not."""
     late = {rule: each[:, -each.shape[1] // 10 :].mean(axis=1) for rule, each in numbers.items()}
     most = {rule: late[rule].max(keepdims=True) for rule in (SGD, ERM)}
     left = np.log10(late[PLAY])
     text = ", ".join(f"{rule}: at most {each[0]:.1g}" for rule, each in most.items())
-    told = f"loss over the last tenth, {text} in any rollout, {PLAY}: 10^({shown(left)})"
-    return Evidence(told, (*(GONE - each for each in most.values()), left - np.log10(LEFT)))
+    text = f"loss over the last tenth, {text} in any rollout, {PLAY}: 10^({shown(left)})"
+    return Evidence(text, (*(GONE - each for each in most.values()), left - np.log10(LEFT)))
 
 
 def draw(numbers: Numbers) -> Any:

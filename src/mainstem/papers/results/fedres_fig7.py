@@ -1,4 +1,4 @@
-"""The global model's way from (1, 0) to (0, 1) (Agarwal et al. 2020, Fig. 7)."""
+"""The path of the shared model from (1, 0) to (0, 1) (Agarwal et al. 2020, Fig. 7)."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
 
-CLOSE, FAR = 0.01, 0.1  # of the way of length sqrt(2)
+CLOSE, FAR = 0.01, 0.1  # distances from the optimum; the initial distance is sqrt(2)
 EARLY = 2000
-MOVED = 0.5  # the share of what was left that a stuck rule may make in ten times as many steps
+MOVED = 0.5  # a rule is stuck if ten times as many steps leave more than this share of the distance
 
 
 def measure(runner: Runner, horizons: tuple[int, ...], seeds: int) -> Numbers:
@@ -32,28 +32,28 @@ def measure(runner: Runner, horizons: tuple[int, ...], seeds: int) -> Numbers:
 
 
 def at(numbers: Numbers, rule: str, steps: int) -> np.ndarray:
-    """The distance from the optimum [seeds] after so many steps."""
+    """The distance from the optimum [seeds] after this many steps."""
     where = int(np.argmin(np.abs(numbers["at"][0] - steps)))
     return fictitious_play.distance(numbers[rule][:, where])
 
 
 def arrive(numbers: Numbers) -> Evidence:
-    """SGD and ERM are there after a tenth of the paper's run, in every rollout."""
+    """SGD and ERM have reached the optimum after a tenth of the paper's run, in every rollout."""
     most = {rule: at(numbers, rule, EARLY).max(keepdims=True) for rule in (SGD, ERM)}
     text = ", ".join(f"{rule}: at most {each[0]:.1g}" for rule, each in most.items())
-    told = f"distance from (0, 1) after {EARLY:,} steps in any rollout, {text}, allowed {CLOSE:g}"
-    return Evidence(told, tuple(CLOSE - each for each in most.values()))
+    text = f"distance from (0, 1) after {EARLY:,} steps in any rollout, {text}, allowed {CLOSE:g}"
+    return Evidence(text, tuple(CLOSE - each for each in most.values()))
 
 
 def stuck(numbers: Numbers) -> Evidence:
-    """Fictitious play is far away, and ten times as many steps have not brought it much nearer."""
+    """Fictitious play is far from the optimum, and ten times as many steps have not brought it much nearer."""
     last = int(numbers["at"].max())
     far, before = np.log10(at(numbers, PLAY, last)), np.log10(at(numbers, PLAY, last // 10))
-    told = (
+    text = (
         f"distance from (0, 1): 10^({shown(before)}) after {last // 10:,} steps, 10^({shown(far)}) after "
         f"{last:,}; wanted above {FAR:g}, and more than {MOVED:g} of what it was"
     )
-    return Evidence(told, (far - np.log10(FAR), far - before - np.log10(MOVED)))
+    return Evidence(text, (far - np.log10(FAR), far - before - np.log10(MOVED)))
 
 
 def draw(numbers: Numbers) -> Any:

@@ -14,7 +14,7 @@ from mainstem.papers.agarwal_claims import (
     over_delays,
     suffers,
 )
-from mainstem.papers.evidence import FAILS, HARDLY, HOLDS, UNDECIDED, Evidence, together
+from mainstem.papers.evidence import FAILS, HARDLY, HOLDS, UNDECIDED, Evidence, all_of
 from mainstem.papers.result import Numbers
 
 ROBUST = ("mnist", "satimage", "usps")
@@ -22,7 +22,7 @@ ROBUST = ("mnist", "satimage", "usps")
 
 def always_best(numbers: Numbers, source: str, method: str) -> Evidence:
     """Above both baselines, in the same reading, at every delay."""
-    return together(
+    return all_of(
         *(
             ordered(numbers, source, (baseline, method), delay=int(delay))
             for baseline in (method.replace("FedRes", "Central"), "Independent")
@@ -32,7 +32,7 @@ def always_best(numbers: Numbers, source: str, method: str) -> Evidence:
 
 
 def judged() -> Judged:
-    """Robust in three of four; sensorless suffers."""
+    """Claims: robust to delays on three of four datasets; worse on sensorless."""
     found: Judged = {}
     for source in ROBUST:
         for method, reading in READINGS.items():

@@ -1,4 +1,4 @@
-"""FedSEA's motivating picture on the load of eight grid zones (Sahu et al. 2026, Fig. 1)."""
+"""FedSEA's motivating figure, on the load of eight grid zones (Sahu et al. 2026, Fig. 1)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ import mainstem as ms
 from mainstem import datasets
 from mainstem.datasets import cache, catalogue, pjm
 from mainstem.papers import sahu
-from mainstem.papers.evidence import FAILS, UNDECIDED, Evidence, jackknife, shown, together
+from mainstem.papers.evidence import FAILS, UNDECIDED, Evidence, all_of, jackknife, shown
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
 
 DATA = "pjm_hourly"
 ZONES = len(pjm.ZONES)
-YEARS = 5  # whole ones, from June to May, in which all zones report
+YEARS = 5  # complete years, from June to May, in which all zones report
 JUNE = np.datetime64("2013-06", "M")
 SHOWN = {"January": 1, "April": 4, "July": 7, "October": 10}
 SUMMER, AFTERNOON = 2, 2  # seasons from December on, quarters of the day from midnight on
@@ -49,11 +49,12 @@ def measure(runner: Runner, *, periods: Sequence[int], steps: int) -> Numbers:
     return numbers
 
 
-# --- what the data is like ------------------------------------------------------------------------
+# --- properties of the data -----------------------------------------------------------------------
 
 
 def typical_days() -> np.ndarray:
-    """Mean load in MW, [years, zones, months, hours of the day]; the year begins in June, months in January."""
+    """Mean load in MW, [years, zones, months, hours of the day]; years start in June, the month axis in
+    January."""
     datasets.get(DATA)
     arrays = cache.read(catalogue.find(DATA))
     assert arrays is not None
@@ -81,10 +82,11 @@ class Heterogeneity(NamedTuple):
 
 
 def heterogeneity() -> Heterogeneity:
-    """Around the best fixed model, a distribution being that of a zone in one hour of the day in one month.
+    """Heterogeneity around the best fixed model; a distribution is that of a zone in one hour of the day in one
+    month.
 
-    What chance adds is kept out by comparing years: zeta^2 is the product of a year's differences between zones
-    and those of the other years, K^2 what a model fitted to the same hour and month of the others gains.
+    To exclude noise, years are compared: zeta^2 is the product of a year's differences between zones and those
+    of the other years, K^2 the gain of a model fitted to the same hour and month of the other years.
     """
     table = datasets.load(DATA)
     assert table.keys is not None
@@ -113,7 +115,7 @@ def heterogeneity() -> Heterogeneity:
 
 
 def _months(zone: np.ndarray) -> np.ndarray:
-    """Months since the first, for rows that come hour by hour (a zone lacks a few hours a year)."""
+    """Months since the first, for rows in hourly order (a zone lacks a few hours a year)."""
     row = np.zeros(len(zone), int)
     for each in range(ZONES):
         row[zone == each] = np.arange(np.sum(zone == each))
@@ -127,7 +129,7 @@ def _hours(table: datasets.Table) -> np.ndarray:
 
 
 def _gains(cells: np.ndarray, x: np.ndarray, y: np.ndarray, best: np.ndarray) -> np.ndarray:
-    """f_t(x*) less f_t of the best model of the same cell in the other years, mean over cells."""
+    """f_t(x*) minus f_t of the best model of the same cell in the other years, averaged over cells."""
     size, often = x.shape[1], np.bincount(cells)
     products = (x[:, :, None] * x[:, None, :]).reshape(len(y), -1)
     matrices = _sums(cells, products).reshape(YEARS, -1, size, size)
@@ -148,15 +150,15 @@ def _sums(cells: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _others(by_year: np.ndarray) -> np.ndarray:
-    """For each year the sum of the others."""
+    """For each year, the sum of the other years."""
     return np.asarray(by_year.sum(axis=0) - by_year)
 
 
-# --- what the paper says --------------------------------------------------------------------------
+# --- the paper's claims ---------------------------------------------------------------------------
 
 
 def spatial_scale(numbers: Numbers) -> Evidence:
-    """The largest zone's load over the smallest's, against the largest swing within a zone."""
+    """The ratio of the largest zone's load to the smallest's, against the largest ratio of hours within a zone."""
     load = numbers["load"]
     zones = load.mean(axis=(2, 3))
     across = zones.max(axis=1) / zones.min(axis=1)
@@ -172,7 +174,7 @@ def varies(numbers: Numbers) -> Evidence:
         "July over April": load[:, :, 6].mean(axis=2) / load[:, :, 3].mean(axis=2),
         "16 h over 4 h": load[..., 16].mean(axis=2) / load[..., 4].mean(axis=2),
     }
-    return together(
+    return all_of(
         *(
             Evidence(f"{name}: {by_zone(ratio)}", tuple(ratio.T - 1))
             for name, ratio in ratios.items()
@@ -188,7 +190,7 @@ def by_zone(values: np.ndarray) -> str:
 
 
 def summer_lead(load: np.ndarray) -> np.ndarray:
-    """Mean load of summer afternoons over that of the highest other season and quarter of the day, less 1."""
+    """Mean load of summer afternoons relative to the highest other season and quarter of the day, minus 1."""
     from_december = np.roll(load, 1, axis=-2)
     blocks = from_december.reshape(*load.shape[:-2], 4, 3, 4, 6).mean(axis=(-3, -1))
     others = np.arange(16) != 4 * SUMMER + AFTERNOON
@@ -197,19 +199,19 @@ def summer_lead(load: np.ndarray) -> np.ndarray:
 
 
 def highest_in_total(numbers: Numbers) -> Evidence:
-    """Of the sum of all zones."""
+    """The lead of summer afternoons in the sum of all zones."""
     lead = summer_lead(numbers["load"].sum(axis=1))
     return Evidence(f"lead of summer afternoons: {shown(100 * lead)} %", (lead,))
 
 
 def highest_by_zone(numbers: Numbers) -> Evidence:
-    """Zone by zone."""
+    """The lead of summer afternoons in each zone."""
     leads = summer_lead(numbers["load"])
     return Evidence(f"lead of summer afternoons in %: {by_zone(100 * leads)}", tuple(leads.T))
 
 
 def mild(numbers: Numbers) -> Evidence:
-    """sigma^2 / M against L K^2."""
+    """sigma^2 / M is above L K^2."""
     noise, moved = numbers["σ²"] / ZONES, numbers["L"] * numbers["K²"]
     text = ", ".join(
         f"{name} {shown(1e4 * each)}"
@@ -220,14 +222,14 @@ def mild(numbers: Numbers) -> Evidence:
 
 
 def both_kinds(numbers: Numbers) -> Evidence:
-    """Neither is zero."""
+    """Neither heterogeneity is zero."""
     spatial, temporal = numbers["ζ²"], numbers["L"] * numbers["K²"]
     text = f"ζ² {shown(1e4 * spatial)}, L K² {shown(1e4 * temporal)} in units of 1e-4"
     return Evidence(text, (spatial, temporal))
 
 
 def better(numbers: Numbers, kind: str) -> Evidence:
-    """FedSEA's loss below that of each zone alone, for every tau, by month."""
+    """FedSEA's loss is below that of each zone alone, for every tau, by month."""
     alone = numbers[f"{kind}: {ALONE}"]
     named = {name: numbers[f"{kind}: {name}"] for name in shared(numbers)}
     each = {name: f"{1e3 * losses.mean():.3f}" for name, losses in named.items()}
@@ -245,7 +247,7 @@ def shared(numbers: Numbers) -> list[str]:
 
 
 def draw(numbers: Numbers) -> Any:
-    """The typical days of each zone, and what learning together came to."""
+    """The typical days of each zone, the losses of learning together and alone, and the heterogeneities."""
     titled = {
         zone: {name: numbers["load"][:, z, month - 1] / 1e3 for name, month in SHOWN.items()}
         for z, zone in enumerate(pjm.ZONES)
@@ -301,9 +303,9 @@ RESULT = Result(
             highest_by_zone,
             full=UNDECIDED,
             quick=UNDECIDED,
-            why="It is so, beyond the spread over years, in COMED, DAYTON, DEOK, DOM and DUQ. It cannot be told "
-            "in AEP, EKPC and FE, where cold winters are as high: the highest typical hour is in winter in three "
-            "of the five years in AEP, in four in EKPC (on January and February mornings), in one in FE.",
+            why="It is so, beyond the spread over years, in COMED, DAYTON, DEOK, DOM and DUQ. It cannot be "
+            "decided in AEP, EKPC and FE, where cold winters are as high: the highest typical hour is in winter "
+            "in three of the five years in AEP, in four in EKPC (on January and February mornings), in one in FE.",
         ),
         Claim("A smart grid has both spatial and temporal heterogeneity.", both_kinds),
         Claim(
@@ -335,8 +337,8 @@ RESULT = Result(
     minutes=0.5,
     chosen=(
         "The data: hourly load of eight PJM zones, where the paper shows four regions of the U.S.",
-        "The years from June 2013 to May 2018, in which all zones report, are the repetitions of what is said of "
-        "the data; months (730 steps), taken as independent, those of what is said of the losses. Seeds change "
+        "The years from June 2013 to May 2018, in which all zones report, are the repetitions for claims about "
+        "the data; months (730 steps), taken as independent, those for claims about the losses. Seeds change "
         "nothing here.",
         "Summer is June to August, the afternoon 12 h to 17 h, a fourth of the year and of the day. Its mean load "
         "is compared with those of the fifteen other such blocks. (By the single highest hour of a typical day "

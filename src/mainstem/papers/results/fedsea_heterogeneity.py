@@ -1,4 +1,4 @@
-"""What clients that differ, and a world that moves, cost FedSEA (Sahu et al. 2026, Theorem 1 and Remark 5)."""
+"""The cost of spatial and temporal heterogeneity for FedSEA (Sahu et al. 2026, Theorem 1 and Remark 5)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,12 +9,12 @@ import mainstem as ms
 from mainstem.papers import sahu
 from mainstem.papers.evidence import (
     Evidence,
+    all_of,
     between,
     exponent,
     falling,
     near,
     shown,
-    together,
 )
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
@@ -30,7 +30,7 @@ TEMPORAL = {drift: f"K² = 1, {drift} drift" for drift in ("alternating", "slow"
 
 
 def measure(runner: Runner, *, shares: Sequence[float], steps: int, seeds: int) -> Numbers:
-    """Excess regret [seeds, step sizes] over that of the same seeds in a world without heterogeneity.
+    """Excess regret [seeds, step sizes] over that of the same seeds without heterogeneity.
 
     The step sizes are `shares` of the largest.
     """
@@ -52,7 +52,7 @@ def measure(runner: Runner, *, shares: Sequence[float], steps: int, seeds: int) 
 
 
 def nothing(numbers: Numbers) -> Evidence:
-    """The excess at tau = 1, as a share of the regret."""
+    """The excess at tau = 1, as a share of the regret, is zero up to rounding."""
     share = numbers[SPATIAL[1]] / numbers[PLAIN]
     most = share[:, np.abs(share).mean(axis=0).argmax()]
     found = near({"excess": most, "none": 0 * most}, within=1e-6)
@@ -61,28 +61,28 @@ def nothing(numbers: Numbers) -> Evidence:
 
 
 def second_order(numbers: Numbers) -> Evidence:
-    """The exponents of eta beyond tau = 1."""
-    return together(*(order(numbers, SPATIAL[tau], 1.5, 2.5) for tau in PERIODS[1:]))
+    """The exponents of eta for tau above 1 are near 2."""
+    return all_of(*(order(numbers, SPATIAL[tau], 1.5, 2.5) for tau in PERIODS[1:]))
 
 
 def order(numbers: Numbers, name: str, low: float, high: float) -> Evidence:
-    """The exponent of eta."""
+    """The exponent of eta in the excess."""
     return between(
         f"{name}: exponent of η", exponent(numbers["sizes"].tolist(), numbers[name]), low, high
     )
 
 
 def quadratic(numbers: Numbers) -> Evidence:
-    """The exponent of tau - 1 at the largest step."""
+    """The exponent of tau - 1 at the largest step size."""
     values = np.stack([numbers[SPATIAL[tau]][:, -1] for tau in PERIODS[1:]], axis=1)
     found = exponent([tau - 1 for tau in PERIODS[1:]], values)
     return between("exponent of τ - 1", found, 1.5, 2.5)
 
 
 def temporal_costs_more(numbers: Numbers) -> Evidence:
-    """K^2 = 1 against zeta^2 = 1 with the longest tau, at every step."""
+    """K^2 = 1 costs more than zeta^2 = 1 with the longest tau, at every step size."""
     named = TEMPORAL["alternating"], SPATIAL[PERIODS[-1]]
-    return together(
+    return all_of(
         *(
             falling({f"{name} at η = {step:.2g}": numbers[name][:, n] for name in named})
             for n, step in enumerate(numbers["sizes"])
@@ -91,7 +91,7 @@ def temporal_costs_more(numbers: Numbers) -> Evidence:
 
 
 def negative(numbers: Numbers) -> Evidence:
-    """The excess with a slow drift at every step, and the whole regret at the largest."""
+    """The excess with a slow drift is negative at every step size, and the complete regret at the largest."""
     excess = numbers[TEMPORAL["slow"]]
     whole = excess + numbers[PLAIN]
     text = "; ".join(
@@ -102,7 +102,7 @@ def negative(numbers: Numbers) -> Evidence:
 
 
 def draw(numbers: Numbers) -> Any:
-    """Excess regret against the step: both kinds, and the slow drift on a scale that knows signs."""
+    """Excess regret against the step size, and the regret with and without drift on a linear scale."""
     sizes = numbers["sizes"]
     alternating, slow = TEMPORAL["alternating"], TEMPORAL["slow"]
     drawn = {name: numbers[name] for name in (*list(SPATIAL.values())[1:], alternating)}
@@ -115,8 +115,8 @@ def draw(numbers: Numbers) -> Any:
     excess, regret = figure.axes
     for power, name in ((1, alternating), (2, SPATIAL[PERIODS[-1]])):
         line = numbers[name].mean(axis=0)[-1] * (sizes / sizes[-1]) ** power
-        told = f"slope {power}"
-        excess.plot(sizes, line, color="#999999", linestyle=":" if power == 1 else "--", label=told)
+        text = f"slope {power}"
+        excess.plot(sizes, line, color="#999999", linestyle=":" if power == 1 else "--", label=text)
     low, _ = excess.get_ylim()
     excess.set_ylim(bottom=low / 30)
     regret.set_yscale("linear")

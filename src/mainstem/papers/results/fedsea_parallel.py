@@ -1,4 +1,4 @@
-"""What more clients are worth to FedSEA, and when they are not (Sahu et al. 2026, Remarks 2 to 4)."""
+"""The effect of the number of clients on FedSEA's regret (Sahu et al. 2026, Remarks 2 to 4)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from mainstem import theory
 from mainstem.papers import sahu
 from mainstem.papers.evidence import (
     Evidence,
+    all_of,
     between,
     exponent,
     falling,
     jackknife,
     rising,
     shown,
-    together,
 )
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
@@ -30,7 +30,7 @@ CONVEX, CURVED = "convex", "strongly convex"
 def measure(
     runner: Runner, *, clients: Sequence[int], periods: Sequence[int], steps: int, seeds: int
 ) -> Numbers:
-    """Regret [seeds, clients] in each world, and at K^2 = 0 for each tau."""
+    """Regret [seeds, clients] for each temporal variation, and at K^2 = 0 for each tau."""
     numbers = {"clients": np.array(clients), "steps": np.array(steps)}
 
     def cells(algorithm: Any, at: Sequence[int], temporal: float = 0.0) -> np.ndarray:
@@ -65,19 +65,19 @@ def measure(
 
 
 def tuned(clients: int, period: int, steps: int, temporal: float = 0.0) -> Any:
-    """FedSEA with the step of eq. (10)."""
+    """FedSEA with the step size of eq. (10)."""
     step = sahu.balanced(steps, clients=clients, temporal=temporal)
     return ms.fedsea(step, period=period if clients > 1 else 1)
 
 
 def power(numbers: Numbers, name: str, low: float, high: float) -> Evidence:
-    """The exponent of M."""
+    """The exponent of M in the mean regret."""
     found = exponent(numbers["clients"].tolist(), numbers[name])
     return between(f"{name}: exponent of M", found, low, high)
 
 
 def linear_gain(numbers: Numbers) -> Evidence:
-    """The exponent of the part that grows with log T, and for the reader that of the whole."""
+    """The exponent of the part that grows with log T, and for the reader that of the complete regret."""
     name = f"{CURVED}, K² = 0"
     whole = exponent(numbers["clients"].tolist(), numbers[f"{name}, whole"])
     part = power(numbers, name, -1.25, -0.75)
@@ -87,7 +87,7 @@ def linear_gain(numbers: Numbers) -> Evidence:
 
 
 def turns(numbers: Numbers) -> Evidence:
-    """For each tau: regret falls to its least value and rises again, and where, against the paper's place."""
+    """For each tau, the regret falls to its minimum and rises again; its location is compared with the paper's."""
     clients, found = numbers["clients"], []
     for name, tau in periods(numbers).items():
         mean = numbers[name].mean(axis=0)
@@ -102,7 +102,7 @@ def turns(numbers: Numbers) -> Evidence:
             rising(dict(up)),
             between(f"{name}: best M over {expected:.2g}, log₂", best - np.log2(expected), -1, 1),
         ]
-    return together(*found)
+    return all_of(*found)
 
 
 def periods(numbers: Numbers) -> Mapping[str, int]:
@@ -112,7 +112,7 @@ def periods(numbers: Numbers) -> Mapping[str, int]:
 
 
 def lowest(clients: np.ndarray, values: np.ndarray) -> float:
-    """log2 of M where the parabola through the three lowest points has its minimum."""
+    """log2 of M at the minimum of the parabola through the three lowest points."""
     x, y = np.log2(clients), np.log(values.mean(axis=0))
     middle = int(np.clip(y.argmin(), 1, len(y) - 2))
     a, b, _ = np.polyfit(x[middle - 1 : middle + 2], y[middle - 1 : middle + 2], 2)
@@ -133,8 +133,8 @@ def draw(numbers: Numbers) -> Any:
     for name, tau in periods(numbers).items():
         line = next(line for line in figure.axes[2].lines if line.get_label() == name)
         place = (float(numbers["steps"]) ** 0.25 / tau) ** (4 / 3)
-        told = "τ = $T^{1/4}/M^{3/4}$" if tau == min(periods(numbers).values()) else "_"
-        figure.axes[2].axvline(place, color=line.get_color(), linestyle=":", label=told)
+        text = "τ = $T^{1/4}/M^{3/4}$" if tau == min(periods(numbers).values()) else "_"
+        figure.axes[2].axvline(place, color=line.get_color(), linestyle=":", label=text)
     figure.axes[1].set_ylabel("$E[R_T] - E[R_{T/8}]$")
     return sahu.tidy(figure, ticks=dict.fromkeys(range(3), clients))
 
@@ -179,7 +179,7 @@ RESULT = Result(
     chosen=(
         *sahu.CHOSEN,
         "The convex step is that of (10), D / sqrt(T (sigma^2 / M + L K^2)), for every tau: with it the regret is "
-        "sqrt(T / M) + M tau^2, of which Remark 3 speaks. `theory.fedsea_convex` knows tau, and holds back.",
+        "sqrt(T / M) + M tau^2, as in Remark 3. `theory.fedsea_convex` knows tau, and holds back.",
         "Strong temporal variation is K^2 = 10 sigma^2 / L, ten times the edge of Remark 2 at M = 1.",
         "Strongly convex: what regret grows by from T / 8 to T, the log T term. The start costs the same for "
         "every M (Theorem 2's constant terms) and hides it at large M.",

@@ -1,4 +1,5 @@
-"""FedSEA's regret against the horizon, convex and strongly convex (Sahu et al. 2026, Theorems 1 and 2)."""
+"""FedSEA's regret against the number of steps T, convex and strongly convex (Sahu et al. 2026, Theorems 1 and
+2)."""
 
 import math
 from collections.abc import Sequence
@@ -13,12 +14,12 @@ from mainstem.base import At, Form, Sample, Stream, constant
 from mainstem.papers import sahu
 from mainstem.papers.evidence import (
     Evidence,
+    all_of,
     between,
     exponent,
     logarithmic,
     rising,
     shown,
-    together,
 )
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
@@ -43,8 +44,8 @@ FEATURE = np.full(sahu.DIMENSION, math.sqrt(SQUARE / sahu.DIMENSION))
 class steep(Stream):
     """Targets for `linear(5, ridge=1 / kappa, intercept=False)` whose losses have L = 1 and mu = 1 / kappa.
 
-    All features are one vector u of square 1 - mu, so that the second derivatives are those of u u' + mu I;
-    the targets are normal around 1, moved up and down in turn. sigma^2 = 1, and the mean of K_t^2 is `temporal`.
+    All features are one vector u with |u|^2 = 1 - mu, so that the Hessian is u u' + mu I; the targets are
+    normal around 1, shifted up and down in turn. sigma^2 = 1, and the mean of K_t^2 is `temporal`.
     """
 
     clients: int = integer(least=1)
@@ -65,7 +66,7 @@ class steep(Stream):
 
 
 def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) -> Numbers:
-    """Regret at each horizon with its own step (convex), and along one run (strongly convex)."""
+    """Regret at each T with its own step size (convex), and along one run (strongly convex)."""
     numbers = {"horizons": np.array(horizons)}
     for name, temporal in CONVEX.items():
         stream, known = sahu.world(CLIENTS, temporal=temporal), {"temporal": temporal, **sahu.KNOWN}
@@ -76,13 +77,13 @@ def measure(runner: Runner, *, horizons: Sequence[int], steps: int, seeds: int) 
             rate = float(step.rate((), jnp.zeros(()), 1)[0])
             bounds.append(
                 theory.fedsea_theorem_1(
-                    horizon, clients=CLIENTS, gap=1, step=rate, spatial=0.0, **known
+                    horizon, clients=CLIENTS, period=1, step=rate, spatial=0.0, **known
                 )
             )
         numbers[name] = np.concatenate(found, axis=1)
         numbers[f"bound, {name}"] = np.array([float(bound) for bound in bounds])
     shifted = theory.fedsea_strongly_convex(CURVATURE, smoothness=1.0)
-    first = 4 * theory.fedsea_shift(smoothness=1.0, curvature=CURVATURE, gap=1)
+    first = 4 * theory.fedsea_shift(smoothness=1.0, curvature=CURVATURE, period=1)
     numbers["prefixes"] = sahu.spaced(int(first), steps, 30)
     at = np.union1d(EARLY, numbers["prefixes"])
     for name, temporal in STRONG.items():
@@ -104,15 +105,15 @@ def on_steep(runner: Runner, algorithm: Any, temporal: float, at: Any, seeds: in
 
 
 def like_root(numbers: Numbers) -> Evidence:
-    """The exponents of T."""
+    """The exponents of T are near 1/2."""
     powers = {name: exponent(numbers["horizons"].tolist(), numbers[name]) for name in CONVEX}
-    return together(
+    return all_of(
         *(between(f"{name}: exponent of T", each, 0.25, 0.75) for name, each in powers.items())
     )
 
 
 def bounded(numbers: Numbers) -> Evidence:
-    """The largest share of the bound that the mean regret reaches, over the horizons."""
+    """The largest share of the bound that the mean regret reaches, over all T."""
     shares = {name: numbers[name] / numbers[f"bound, {name}"] for name in CONVEX}
     most = {name: share[:, share.mean(axis=0).argmax()] for name, share in shares.items()}
     text = ", ".join(f"{name}: at most {shown(share)} of it" for name, share in most.items())
@@ -120,17 +121,18 @@ def bounded(numbers: Numbers) -> Evidence:
 
 
 def like_log(numbers: Numbers) -> Evidence:
-    """The shifted step's regret against log T and its root."""
-    return together(*(logarithmic(name, numbers["prefixes"], numbers[name]) for name in STRONG))
+    """With the shifted step, the regret grows like log T rather than its root."""
+    return all_of(*(logarithmic(name, numbers["prefixes"], numbers[name]) for name in STRONG))
 
 
 def unstable(numbers: Numbers) -> Evidence:
-    """Regret at the last of the early steps, and what share of the printed step's was there by 2 kappa."""
+    """Regret at the last of the early steps, and the share of the printed step's regret incurred by step 2
+    kappa."""
     last = {f"log₁₀ R with {name}": np.log10(numbers[name][:, -1]) for name in STEPS}
     by = np.searchsorted(EARLY, 2 * CONDITION)
     share = numbers[PRINTED][:, by] / numbers[PRINTED][:, -1]
     most = Evidence(f"{share.min():.4f} of the last is there by step {EARLY[by]}", (share - 0.9,))
-    return together(rising(last), most)
+    return all_of(rising(last), most)
 
 
 def draw(numbers: Numbers) -> Any:

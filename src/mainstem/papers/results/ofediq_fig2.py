@@ -1,11 +1,11 @@
-"""What the transmission period does at equal traffic (Kwon et al. 2023, Fig. 2)."""
+"""The effect of the transmission period at equal traffic (Kwon et al. 2023, Fig. 2)."""
 
 from functools import partial
 from typing import Any
 
 import mainstem as ms
 from mainstem.papers import kwon
-from mainstem.papers.evidence import FAILS, Evidence, falling, near, together
+from mainstem.papers.evidence import FAILS, Evidence, all_of, falling, near
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -27,9 +27,9 @@ HEARD = (
 
 
 def measure(runner: Runner, **size: Any) -> Numbers:
-    """Accuracy(t) for each period L with a fixed p / L, plainly and with the planned quantiser."""
+    """Accuracy(t) for each period L with a fixed p / L, without and with the planned quantiser."""
     problem, _ = kwon.world("mnist", size["clients"], size.get("model", "network"))
-    plan = ms.plan(0.01, problem.size)
+    plan = ms.plan(0.01, problem.parameters)
     coded: dict[str, Any] = {"levels": plan.levels, "blocks": plan.blocks}
     plain = {n: ms.ofediq(kwon.STEP, L / 100, period=L) for n, L in PLAIN.items()}
     sent = {n: ms.ofediq(kwon.STEP, 0.086 * L, period=L, **coded) for n, L in PLANNED.items()}
@@ -37,22 +37,22 @@ def measure(runner: Runner, **size: Any) -> Numbers:
 
 
 def severer(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
-    """At t = 200 each longer period is worse."""
+    """At t = 200, each longer period is worse."""
     return falling(kwon.final(numbers, *names, at=EARLY))
 
 
 def best(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
-    """At the end L = 1 is above every other."""
-    return together(*(falling(kwon.final(numbers, names[0], other)) for other in names[1:]))
+    """At the end, L = 1 is above every other period."""
+    return all_of(*(falling(kwon.final(numbers, names[0], other)) for other in names[1:]))
 
 
 def negligible(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
-    """At the end L = 1 and the next period are within a point."""
+    """At the end, L = 1 and the next period are within a point."""
     return near(kwon.final(numbers, *names[:2]), kwon.HAIR)
 
 
 def longest(numbers: Numbers) -> Evidence:
-    """The longest period against L = 1."""
+    """At the end, the longest period is below L = 1."""
     names = tuple(PLAIN)
     return falling(kwon.final(numbers, names[0], names[-1]))
 

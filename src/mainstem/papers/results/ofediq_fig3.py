@@ -1,4 +1,4 @@
-"""What the planned quantiser gains at equal traffic (Kwon et al. 2023, Fig. 3)."""
+"""The gain of the planned quantiser at equal traffic (Kwon et al. 2023, Fig. 3)."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ PLANNED, PLAIN, AVERAGED = "OFedIQ, planned", "OFedIQ(1, 0.086, 7, 1)", "OFedAvg
 
 
 def measure(runner: Runner, **size: Any) -> Numbers:
-    """Accuracy(t) for each way to spend 1 % of the uplink."""
+    """Accuracy(t) for each method that uses 1 % of the uplink."""
     problem, _ = kwon.world("mnist", size["clients"], size.get("model", "network"))
-    plan = ms.plan(0.01, problem.size)
+    plan = ms.plan(0.01, problem.parameters)
     ways = {
         PLANNED: ms.ofediq(kwon.STEP, RATE, levels=plan.levels, blocks=plan.blocks),
         PLAIN: ms.ofediq(kwon.STEP, RATE, levels=7, blocks=1),
@@ -41,7 +41,7 @@ RESULT = Result(
         Claim(
             "The optimised OFedIQ(1, 0.086, 3, 777) outperforms OFedIQ(1, 0.086, 7, 1).",
             lambda numbers: rising(kwon.final(numbers, PLAIN, PLANNED)),
-            quick=None,  # less than a tenth of a point: it takes the full size to tell
+            quick=None,  # less than a tenth of a point: only the full size can decide it
         ),
         Claim(
             "The optimised OFedIQ(1, 0.086, 3, 777) outperforms OFedAvg(0.01).",

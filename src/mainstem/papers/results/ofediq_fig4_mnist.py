@@ -3,7 +3,7 @@
 from mainstem.papers import kwon
 from mainstem.papers.evidence import HOLDS
 
-RECORDED = {  # 500 clients and 200 steps are too few for methods to be close
+RECORDED = {  # with 500 clients and 200 steps the methods are not yet close
     "limit": (HOLDS, None, ""),
     "equal": (HOLDS, None, ""),
 }

@@ -1,4 +1,4 @@
-"""Algorithm 3's parameters and the bounds they are chosen by (Kwon et al. 2023, Section 4.2)."""
+"""Algorithm 3's parameters and the bounds by which they are chosen (Kwon et al. 2023, Section 4.2)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import mainstem as ms
 from mainstem import theory
-from mainstem.papers.evidence import Evidence, between, together
+from mainstem.papers.evidence import Evidence, all_of, between
 from mainstem.papers.result import Claim, Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
@@ -17,7 +17,7 @@ PERIODS = (1, 2, 5, 10, 20, 50, 100)
 
 
 def measure(runner: Runner) -> Numbers:
-    """Formulas: nothing is run."""
+    """Evaluates formulas; nothing is run."""
     numbers = {}
     for budget in (0.1, 0.01):
         plan = ms.plan(budget, PARAMETERS)
@@ -51,7 +51,7 @@ def _alpha(plan: theory.Plan) -> float:
 
 
 def published(numbers: Numbers, budget: float, levels: int, blocks: int, rate: float) -> Evidence:
-    """The parameters as printed; the rate to the digits that are printed."""
+    """The parameters are as printed; the rate to the digits that are printed."""
     found = numbers[f"plan {budget:g}"][0]
     half = 0.5 * 10.0 ** -len(f"{rate}".partition(".")[2])
     text = f"s = {found[0]:.0f}, b = {found[1]:.0f}, p = {found[2]:.6f}"
@@ -63,9 +63,9 @@ def published(numbers: Numbers, budget: float, levels: int, blocks: int, rate: f
 
 
 def prefactors(numbers: Numbers) -> Evidence:
-    """Table 1's alpha, and half of it, beside OFedAvg's."""
+    """Table 1's alpha, and half of it, compared with OFedAvg's."""
     table, averaged = numbers["alpha 0.1"][0]
-    return together(
+    return all_of(
         between("alpha with the prefactor 2 of (15):", np.array([table / 2]), 4.5355, 4.5365),
         between("with the prefactor 4 of Table 1:", np.array([table]), 9.071, 9.073),
         between("OFedAvg at the same traffic:", np.array([averaged]), 19.999, 20.001),
@@ -74,18 +74,18 @@ def prefactors(numbers: Numbers) -> Evidence:
 
 
 def needless(numbers: Numbers) -> Evidence:
-    """The ratio of bounds is above 1 for every period above 1, and grows."""
+    """The ratio of bounds is above 1 for every period above 1, and increases."""
     found = []
     for budget in (0.1, 0.01):
         ratios = numbers[f"ratio {budget:g}"][0]
         text = ", ".join(f"L = {p}: {r:.2f}" for p, r in zip(PERIODS, ratios, strict=False))
         margins = (*(ratios[1:] - 1), *np.diff(ratios))
         found.append(Evidence(f"at {budget:g}, {text}", tuple(np.array([m]) for m in margins)))
-    return together(*found)
+    return all_of(*found)
 
 
 def pays(numbers: Numbers) -> Evidence:
-    """(15): quantised and more often is better than plain, by the bounds."""
+    """(15): by the bounds, quantised uploads with a higher rate are better than plain ones."""
     ratio = numbers["quantised"] / numbers["plain"]
     worst = float(np.max(numbers["quantised"] * numbers["rates"]))
     text = f"at most {ratio.max():.3f} of plain for p from 0.005 to 0.13, alpha at most {worst:.3f} / p"

@@ -7,28 +7,28 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mainstem.parts import recall
+from mainstem.parts import history
 
-MINE, THEIRS, PARTNERS, ROOM, COUNT = 3, 2, 4, 8, 10
-TOLD = MINE + THEIRS + 1  # my features, my partner's, the label
-SHAPES = recall.Shapes(MINE, THEIRS, TOLD)
-MEMORIES = {"sums": recall.Sums(2.5), "samples": recall.Samples(2.5, ROOM)}
+MINE, THEIRS, PARTNERS, CAPACITY, COUNT = 3, 2, 4, 8, 10
+SUMMARY = MINE + THEIRS + 1  # my features, my partner's, the label
+SHAPES = history.Shapes(MINE, THEIRS, SUMMARY)
+MEMORIES = {"sums": history.Sums(2.5), "samples": history.Samples(2.5, CAPACITY)}
 
 
-def loss(mine, partner, told):
+def loss(mine, partner, summary):
     """Both predict, and the sum is off by this much, squared."""
-    score = told[:MINE] @ mine + told[MINE:-1] @ partner
-    return (score - told[-1]) ** 2
+    score = summary[:MINE] @ mine + summary[MINE:-1] @ partner
+    return (score - summary[-1]) ** 2
 
 
 def world(seed=0):
     """Samples of several partners, some of them not real, and what the partners have now."""
     rng = np.random.default_rng(seed)
-    told = rng.normal(size=(COUNT, TOLD))
-    who = rng.integers(0, PARTNERS - 1, COUNT).astype(np.int32)  # one partner says nothing
+    summary = rng.normal(size=(COUNT, SUMMARY))
+    who = rng.integers(0, PARTNERS - 1, COUNT).astype(np.int32)  # one partner sends nothing
     who[:4] = 1  # several of one partner at once
     real = rng.uniform(size=COUNT) < 0.7
-    return told, who, real, rng.normal(size=(PARTNERS, THEIRS)), rng.normal(size=MINE)
+    return summary, who, real, rng.normal(size=(PARTNERS, THEIRS)), rng.normal(size=MINE)
 
 
 @functools.cache
@@ -37,12 +37,12 @@ def compiled(name):
     return jax.jit(functools.partial(made.add, loss)), jax.jit(functools.partial(made.best, loss))
 
 
-def remembered(name, *batches):
-    """The memory after these batches of (told, who, real)."""
+def memory_of(name, *batches):
+    """The memory after these batches of (summary, who, real)."""
     memory = MEMORIES[name].empty(SHAPES, PARTNERS, jnp.float64)
-    for told, who, real in batches:
+    for summary, who, real in batches:
         padded = (  # always of one size, so that it is compiled once
-            np.concatenate([told, np.full((COUNT - len(told), TOLD), np.nan)]),
+            np.concatenate([summary, np.full((COUNT - len(summary), SUMMARY), np.nan)]),
             np.concatenate([who, np.zeros(COUNT - len(who), np.int32)]),
             np.concatenate([real, np.zeros(COUNT - len(real), bool)]),
         )
@@ -63,9 +63,9 @@ def _precise():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_both_find_the_least_squares_fit(seed):
     """Inside the ball it is NumPy's; the label less what the partner predicts is what is left."""
-    told, who, real, partners, current = world(seed)
-    rest = told[:, -1] - np.sum(told[:, MINE:-1] * partners[who], axis=1)
-    x, y = told[real, :MINE], rest[real]
+    summary, who, real, partners, current = world(seed)
+    rest = summary[:, -1] - np.sum(summary[:, MINE:-1] * partners[who], axis=1)
+    x, y = summary[real, :MINE], rest[real]
     expected = np.linalg.lstsq(x, y)[0]
     if np.linalg.norm(expected) > 2.5:
         low, high = 0.0, 1e6  # (X'X + mI)w = X'y on the sphere
@@ -74,46 +74,48 @@ def test_both_find_the_least_squares_fit(seed):
             expected = np.linalg.solve(x.T @ x + m * np.eye(MINE), x.T @ y)
             low, high = (m, high) if np.linalg.norm(expected) > 2.5 else (low, m)
     for name in MEMORIES:
-        found = best(name, remembered(name, (told, who, real)), partners, current)
+        found = best(name, memory_of(name, (summary, who, real)), partners, current)
         np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=name)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_neither_order_nor_batches_matter(name):
-    told, who, real, partners, current = world(3)
-    whole = best(name, remembered(name, (told, who, real)), partners, current)
+    summary, who, real, partners, current = world(3)
+    whole = best(name, memory_of(name, (summary, who, real)), partners, current)
     order = np.random.default_rng(0).permutation(COUNT)
-    mixed = remembered(name, (told[order], who[order], real[order]))
+    mixed = memory_of(name, (summary[order], who[order], real[order]))
     np.testing.assert_allclose(best(name, mixed, partners, current), whole, atol=1e-9)
-    parts = [(told[a:b], who[a:b], real[a:b]) for a, b in ((0, 1), (1, 5), (5, COUNT))]
+    parts = [(summary[a:b], who[a:b], real[a:b]) for a, b in ((0, 1), (1, 5), (5, COUNT))]
     np.testing.assert_allclose(
-        best(name, remembered(name, *parts), partners, current), whole, atol=1e-9
+        best(name, memory_of(name, *parts), partners, current), whole, atol=1e-9
     )
 
 
-def test_samples_are_kept_by_partner_in_the_order_they_came():
-    told, who, real, _, _ = world(4)
-    memory = jax.device_get(remembered("samples", (told[:6], who[:6], real[:6]), (told, who, real)))
+def test_samples_are_stored_by_partner_in_the_order_they_came():
+    summary, who, real, _, _ = world(4)
+    memory = jax.device_get(
+        memory_of("samples", (summary[:6], who[:6], real[:6]), (summary, who, real))
+    )
     for k in range(PARTNERS):
-        mine = np.concatenate([told[:6][(who == k)[:6] & real[:6]], told[(who == k) & real]])
-        assert memory.count[k] == len(mine) <= ROOM
-        np.testing.assert_array_equal(memory.told[k, : len(mine)], mine)
-        assert not memory.told[k, len(mine) :].any()
+        mine = np.concatenate([summary[:6][(who == k)[:6] & real[:6]], summary[(who == k) & real]])
+        assert memory.count[k] == len(mine) <= CAPACITY
+        np.testing.assert_array_equal(memory.summaries[k, : len(mine)], mine)
+        assert not memory.summaries[k, len(mine) :].any()
 
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_nothing_real_is_nothing_known(name):
     """Places without a sample may hold anything, even NaN."""
     _, _, _, partners, current = world(5)
-    nothing = np.full((3, TOLD), np.nan), np.zeros(3, np.int32), np.zeros(3, bool)
+    nothing = np.full((3, SUMMARY), np.nan), np.zeros(3, np.int32), np.zeros(3, bool)
     near = current / np.linalg.norm(current)
-    np.testing.assert_allclose(best(name, remembered(name, nothing), partners, near), near)
+    np.testing.assert_allclose(best(name, memory_of(name, nothing), partners, near), near)
 
 
 def test_partners_may_change_their_minds():
     """The same memory against other partners: no sample is bound to what its partner had then."""
-    told, who, real, partners, current = world(6)
-    memories = {name: remembered(name, (told, who, real)) for name in MEMORIES}
+    summary, who, real, partners, current = world(6)
+    memories = {name: memory_of(name, (summary, who, real)) for name in MEMORIES}
     for scale in (0.0, 1.0, -0.5):
         sums, samples = (best(n, m, scale * partners, current) for n, m in memories.items())
         np.testing.assert_allclose(sums, samples, atol=1e-8)

@@ -1,7 +1,7 @@
-"""What one side remembers of the losses so far, and the model that would have been best on them.
+"""History: the losses that one side has seen so far, and the best model for them.
 
 A side is the server or a client; its partners are those on the other side (the server has K, a
-client one). The loss of a sample that was `told` (a vector) is `loss(mine, partner's, told)`.
+client one). A sample is stored as a vector, its `summary`; its loss is `loss(mine, partner's, summary)`.
 """
 
 import abc
@@ -19,31 +19,31 @@ Loss = Callable[[Params, Params, Any], Any]
 
 
 class Shapes(NamedTuple):
-    """How many numbers there are in one's own model, in a partner's, and in what is told of a sample."""
+    """The sizes of one's own model, of a partner's model, and of a sample's summary."""
 
     mine: int
     partner: int
-    told: int
+    summary: int
 
 
-class Recall(Value):
-    """A memory of samples."""
+class History(Value):
+    """A store of samples, or of their sums."""
 
     @abc.abstractmethod
     def empty(self, shapes: Shapes, partners: int, dtype: Any) -> Any:
-        """A memory of nothing."""
+        """The memory before the first sample."""
 
     @abc.abstractmethod
-    def add(self, loss: Loss, memory: Any, told: Any, who: Any, real: Any) -> Any:
-        """The memory with many samples more, each of a partner `who`; only the `real` ones count."""
+    def add(self, loss: Loss, memory: Any, summary: Any, who: Any, real: Any) -> Any:
+        """The memory with more samples, each of a partner `who`. Samples that are not `real` do not count."""
 
     @abc.abstractmethod
     def best(self, loss: Loss, memory: Any, partners: Any, current: Params) -> Params:
-        """The model that would have been best, beside the partners' models."""
+        """The best model for all stored samples, given the partners' models."""
 
 
 class Moments(NamedTuple):
-    """Quadratic losses, summed up: flat in the number of samples."""
+    """Sums of quadratic losses. Their size does not grow with the number of samples."""
 
     matrix: Any  # [mine, mine]
     vector: Any  # [mine]
@@ -51,7 +51,7 @@ class Moments(NamedTuple):
 
 
 @value
-class Sums(Recall):
+class Sums(History):
     """For quadratic losses: sufficient statistics, and the minimum in closed form."""
 
     radius: float | None = positive(default=None)
@@ -63,17 +63,17 @@ class Sums(Recall):
             jnp.zeros((partners, shapes.mine, shapes.partner), dtype),
         )
 
-    def add(self, loss: Loss, memory: Moments, told: Any, who: Any, real: Any) -> Moments:
+    def add(self, loss: Loss, memory: Moments, summary: Any, who: Any, real: Any) -> Moments:
         mine, partner = jnp.zeros_like(memory.vector), jnp.zeros_like(memory.cross[0, 0])
 
-        def one(told: Any, real: Any) -> Moments:
+        def one(summary: Any, real: Any) -> Moments:
             slope = jax.grad(loss)
-            matrix = jax.jacfwd(slope)(mine, partner, told)
-            cross = jax.jacfwd(slope, argnums=1)(mine, partner, told)
-            parts = matrix, -slope(mine, partner, told), cross
+            matrix = jax.jacfwd(slope)(mine, partner, summary)
+            cross = jax.jacfwd(slope, argnums=1)(mine, partner, summary)
+            parts = matrix, -slope(mine, partner, summary), cross
             return Moments(*(jnp.where(real, part, 0) for part in parts))
 
-        new = jax.vmap(one)(told, real)
+        new = jax.vmap(one)(summary, real)
         return Moments(
             memory.matrix + jnp.sum(new.matrix, axis=0),
             memory.vector + jnp.sum(new.vector, axis=0),
@@ -85,43 +85,45 @@ class Sums(Recall):
         return ball.quadratic(memory.matrix, vector, current, self.radius)
 
 
-class Kept(NamedTuple):
+class StoredSamples(NamedTuple):
     """The samples themselves."""
 
-    told: Any  # [partners, room, told]
+    summaries: Any  # [partners, capacity, summary]
     count: Any  # [partners]
 
 
 @value
-class Samples(Recall):
-    """For any convex loss: up to `room` samples of each partner are kept, and the minimum certified.
+class Samples(History):
+    """For any convex loss: up to `capacity` samples of each partner are stored, and the minimum is certified.
 
-    Its memory is not flat in the number of steps.
+    Its memory grows with the number of steps.
     """
 
     radius: float = positive()
-    room: int = integer(least=1)
+    capacity: int = integer(least=1)
 
-    def empty(self, shapes: Shapes, partners: int, dtype: Any) -> Kept:
-        told = jnp.zeros((partners, self.room, shapes.told), dtype)
-        return Kept(told, jnp.zeros(partners, jnp.int32))
+    def empty(self, shapes: Shapes, partners: int, dtype: Any) -> StoredSamples:
+        summaries = jnp.zeros((partners, self.capacity, shapes.summary), dtype)
+        return StoredSamples(summaries, jnp.zeros(partners, jnp.int32))
 
-    def add(self, loss: Loss, memory: Kept, told: Any, who: Any, real: Any) -> Kept:
+    def add(
+        self, loss: Loss, memory: StoredSamples, summary: Any, who: Any, real: Any
+    ) -> StoredSamples:
         same = (who[:, None] == who[None, :]) & real[None, :]
         before = jnp.sum(jnp.tril(same, -1), axis=1, dtype=jnp.int32)  # several of one partner
-        place = jnp.where(real, memory.count[who] + before, self.room)
-        return Kept(
-            memory.told.at[who, place].set(told, mode="drop"),
+        place = jnp.where(real, memory.count[who] + before, self.capacity)
+        return StoredSamples(
+            memory.summaries.at[who, place].set(summary, mode="drop"),
             memory.count.at[who].add(real.astype(jnp.int32)),
         )
 
-    def best(self, loss: Loss, memory: Kept, partners: Any, current: Params) -> Params:
-        real = jnp.arange(self.room) < memory.count[:, None]
+    def best(self, loss: Loss, memory: StoredSamples, partners: Any, current: Params) -> Params:
+        real = jnp.arange(self.capacity) < memory.count[:, None]
         counted = jnp.maximum(jnp.sum(real), 1)
 
         def mean(mine: Params) -> Any:
             each = jax.vmap(jax.vmap(loss, (None, None, 0)), (None, 0, 0))
-            losses = each(mine, partners, memory.told)
+            losses = each(mine, partners, memory.summaries)
             return jnp.sum(jnp.where(real, losses, 0)) / counted
 
         found = ball.minimise(mean, current, self.radius).params

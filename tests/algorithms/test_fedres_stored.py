@@ -1,4 +1,4 @@
-"""FedRes.ERM with samples that are kept: every model is the certified best of its side."""
+"""FedRes.ERM with stored samples: every model is the certified best of its side."""
 
 import cvxpy as cp
 import jax
@@ -36,16 +36,16 @@ def simulated(algorithm, **settings):
 
 def states(monkeypatch, algorithm):
     """The states after each step."""
-    kept, write = [], engine.Book.write
+    after_steps, write = [], engine.Recorder.write
 
     def noted(self, rows, step, state, last):
-        kept.append(jax.tree.map(np.array, state()))  # the engine goes on with its own
+        after_steps.append(jax.tree.map(np.array, state()))  # the engine goes on with its own
         write(self, rows, step, state, last)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Book, "write", noted)
+        patch.setattr(engine.Recorder, "write", noted)
         simulated(algorithm, chunk=1)
-    return kept
+    return after_steps
 
 
 def proven(w, x, shift, y):
@@ -65,14 +65,14 @@ def best(x, shift, y):
 
 def test_every_server_and_own_model_is_the_best_on_all_samples_so_far(monkeypatch):
     """The server's against the own models that were sent, a client's against the new broadcast."""
-    told = np.zeros((K, 2))  # the own models that came with the newest samples
-    after = states(monkeypatch, ms.fedres_erm(radius=RADIUS, keep=T))
+    sent = np.zeros((K, 2))  # the own models that came with the newest samples
+    after = states(monkeypatch, ms.fedres_erm(radius=RADIUS, capacity=T))
     assert len(after) == T
     owns = np.zeros((K, 2))
     for t, state in enumerate(after):
-        told = np.where(HERE[t][:, None], owns, told)
+        sent = np.where(HERE[t][:, None], owns, sent)
         here = HERE[: t + 1]
-        shift = np.einsum("tki,ki->tk", XL[: t + 1], told)[here]
+        shift = np.einsum("tki,ki->tk", XL[: t + 1], sent)[here]
         x, y = XG[: t + 1][here], Y[: t + 1][here]
         shared, owns = np.asarray(state.server.params), np.asarray(state.clients.own)
         value, gap = proven(shared, x, shift, y)
@@ -90,13 +90,13 @@ def test_every_server_and_own_model_is_the_best_on_all_samples_so_far(monkeypatc
 
 def test_memory_that_would_not_do_is_refused():
     with pytest.raises(
-        ms.MainstemError, match="keep must be 15: the losses are not quadratic, got"
+        ms.MainstemError, match="capacity must be 15: the losses are not quadratic, got"
     ):
         simulated(ms.fedres_erm(radius=RADIUS))
     for build in (ms.fedres_erm, ms.fictitious_play):
         with pytest.raises(
-            ms.MainstemError, match="keep must be at least 15, the steps of the run"
+            ms.MainstemError, match="capacity must be at least 15, the steps of the run"
         ):
-            simulated(build(radius=RADIUS, keep=T - 1))
-    with pytest.raises(ms.MainstemError, match="radius must be given where samples are kept"):
-        ms.fedres_erm(keep=T)
+            simulated(build(radius=RADIUS, capacity=T - 1))
+    with pytest.raises(ms.MainstemError, match="radius must be given where samples are stored"):
+        ms.fedres_erm(capacity=T)

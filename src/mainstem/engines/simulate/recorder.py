@@ -1,23 +1,24 @@
-"""The book of a run: rows as they are made, in memory or on disk, and where to go on after a crash."""
+"""Recorder of a run: collects the rows in memory or on disk, and restores the state after a crash."""
 
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import jax
 import numpy as np
+from filelock import BaseFileLock
 
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File
 from mainstem.spec import unnamed
 
-PENDING = 2**15  # steps held back at most before they are written
+PENDING = 2**15  # the most steps held in memory before they are written
 
 
-class Book:
-    """Collects rows; with a folder it writes them down, together with a checkpoint."""
+class Recorder:
+    """Collects rows; with a folder it writes them to disk, together with a checkpoint."""
 
     def __init__(
         self, path: Path | None, spec: Mapping[str, Any], seeds: list[int], interval: float
@@ -25,14 +26,14 @@ class Book:
         self.path = path
         self.seeds = seeds
         self.interval = interval
-        self.step = 0  # the last step in the book
+        self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
         self._pending: list[dict[str, np.ndarray]] = []
         self._parts = 0
         self._first = 1  # the first pending step
         self._saved = time.monotonic()
         self._state: dict[str, np.ndarray] | None = None
-        self._lock = None if path is None else _claimed(path, spec)
+        self._lock = None if path is None else _lock_folder(path, spec)
         try:
             if path is not None:
                 self._reopen(path)
@@ -49,7 +50,7 @@ class Book:
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
-        """`state` itself at the start of a run; that of the checkpoint when it is resumed."""
+        """`state` itself at the start of a run; the state of the checkpoint when the run is resumed."""
         if self._state is None:
             return state
         leaves, tree = jax.tree.flatten(state)
@@ -66,7 +67,7 @@ class Book:
     def write(
         self, rows: dict[str, np.ndarray], step: int, state: Callable[[], Any], last: bool
     ) -> None:
-        """The rows up to `step`, after which the run is in `state()`."""
+        """Records the rows up to `step`, after which the run is in `state()`."""
         many = len(self.seeds) > 1
         rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
@@ -98,27 +99,27 @@ class Book:
             name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names
         }
 
-    def sealed(
+    def finish(
         self, model: dict[str, np.ndarray], summary: dict[str, Any]
     ) -> Mapping[str, np.ndarray]:
-        """The trace of the run, which is now finished."""
+        """Finishes the run and returns its trace."""
         if self.path is None:
             return self._columns()
         folders.finish(self.path, self._parts, model, summary)
         return File(self.path / "trace.parquet")
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Releases the folder's lock."""
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
 
 
-def _claimed(path: Path, spec: Mapping[str, Any]) -> BinaryIO:
-    """The folder's lock; refused if the spec could not tell this run's code from other code later."""
+def _lock_folder(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:
+    """Takes the folder's lock; refuses a spec with unnamed code, which a later run could not be compared with."""
     code = unnamed(spec)
     if code is not None:
         raise BrokenRun(
-            f"{path}: {code} has no name to tell it by, so that the run could be resumed as another "
+            f"{path}: {code} has no name that identifies it, so that the run could be resumed as another "
             "one: move it to a module, or leave out the folder"
         )
     return folders.claim(path, spec)

@@ -1,0 +1,82 @@
+"""Functions of an algorithm and its problem that all engines share: first model, message shape, learning."""
+
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random
+from mainstem.base import Algorithm, Arrivals, At, Flat, Gradient, Setting
+
+KEY = jax.ShapeDtypeStruct((2,), np.uint32)  # the shape of a random key
+
+
+class RunContext(Protocol):
+    """An algorithm and a problem, combined for a run."""
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm."""
+
+    @property
+    def problem(self) -> Flat:
+        """The problem, in flat vectors."""
+
+    @property
+    def gradient(self) -> Gradient:
+        """The problem's gradient."""
+
+    @property
+    def setting(self) -> Setting:
+        """The setting that the algorithm starts in."""
+
+
+def first_params(context: RunContext, key: Any) -> Any:
+    """The model before step 1, in the form that the algorithm takes."""
+    params = context.problem.init(random.fold(key, random.INIT))
+    return context.problem.split(params) if context.algorithm.personal else params
+
+
+def no_arrivals(context: RunContext, like: Any) -> Arrivals:
+    """Arrivals without an upload; `like` has the shape of a message body."""
+    params = jax.eval_shape(lambda key: first_params(context, key), KEY)
+    base = params.shared if context.algorithm.personal else params
+    return Arrivals(
+        jnp.zeros((1, like.size), like.dtype),
+        jnp.zeros(1, base.dtype),
+        jnp.zeros(1, jnp.int32),
+        jnp.zeros(1, jnp.int32),
+        jnp.zeros((1, base.size), base.dtype) if context.algorithm.collect.based else None,
+    )
+
+
+def body(context: RunContext) -> Any:
+    """The shape of a client's message."""
+    return jax.eval_shape(lambda key: first_message(context, key), KEY)
+
+
+def first_message(context: RunContext, key: Any) -> Any:
+    """The message that a client would upload before it has learnt anything."""
+    _, client_of = context.algorithm.start(first_params(context, key), context.setting)
+    at = At(jnp.int32(1), jnp.int32(0), key)
+    return context.algorithm.upload(client_of(jnp.int32(0)), at)[1]
+
+
+def current_broadcast(context: RunContext, server: Any) -> Any:
+    """The model that the server would broadcast now, without new uploads."""
+    collected = context.algorithm.collect.gather(
+        no_arrivals(context, body(context)), context.setting.clients
+    )
+    return context.algorithm.merge(server, collected, context.gradient, jnp.int32(1))[1]
+
+
+def learnt_one(context: RunContext, client: Any, seen: Any, informative: Any, at: At) -> Any:
+    """One client after learning; unchanged if there was nothing to learn."""
+    after = context.algorithm.learn(client, context.gradient, seen, at)
+    return after if informative is None else chosen(informative, after, client)
+
+
+def chosen(which: Any, new: Any, old: Any) -> Any:
+    """`new` where `which` holds, else `old`."""
+    return jax.tree.map(lambda x, y: jnp.where(which, x, y), new, old)

@@ -1,0 +1,83 @@
+"""The drawings of docs/architecture.md and docs/formats/wire.md agree with the code."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from mainstem.engines.federate.protocol import messages, state_format
+from mainstem.engines.federate.protocol.subjects import Subjects
+from mainstem.run import folder, trace
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "mainstem"
+
+
+def drawn() -> list[list[set[str]]]:
+    """The layers of each drawing, the uppermost first."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    blocks = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return [
+        [set(re.split(r"\s{2,}", line)[0].split(", ")) for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+def contracted() -> list[list[set[str]]]:
+    """The layers of each contract in pyproject.toml."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    return [
+        [
+            {name.rsplit(".", 1)[-1] for name in re.split(r" [:|] ", layer)}
+            for layer in each["layers"]
+        ]
+        for each in tools["importlinter"]["contracts"]
+        if each["type"] == "layers"
+    ]
+
+
+def test_the_layers_are_those_that_are_enforced() -> None:
+    assert drawn() == contracted()
+
+
+def test_every_package_and_module_is_in_the_drawing() -> None:
+    everything, federation = (set().union(*layers) for layers in drawn())
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    private = {name for name in found if name.startswith("__")}
+    assert (
+        found - private - {"extend"} == everything
+    )  # extend is one import for authors, of all layers
+    found = {path.stem for path in (PACKAGE / "engines" / "federate").iterdir()}
+    assert {name for name in found if not name.startswith("__")} == federation
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    names = set(re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", page))
+    assert names
+    assert not names - {path.name for path in PACKAGE.rglob("*.py")}
+
+
+def test_the_wire_format_is_described() -> None:
+    page = (ROOT / "docs" / "formats" / "wire.md").read_text()
+    names = Subjects("RUN")
+    subjects = {names.upload("CLIENT"), names.broadcast("N"), names.candidate("N"), names.document}
+    subjects |= {names.status, names.control, names.hub_heartbeat, names.heartbeat("CLIENT")}
+    subjects |= {
+        names.refusals("CLIENT"),
+        names.upload_stream,
+        names.broadcast_stream,
+        names.bucket,
+    }
+    assert not {name for name in subjects if f"`{name}`" not in page}
+
+
+def test_pages_name_the_current_formats() -> None:
+    formats = {
+        "run-folder.md": f"# Run folder, format {folder.FORMAT}\n",
+        "trace.md": f"# Trace, format {trace.FORMAT}\n",
+        "wire.md": f"# Wire format, version {messages.VERSION}\n",
+    }
+    for name, title in formats.items():
+        page = (ROOT / "docs" / "formats" / name).read_text()
+        assert page.startswith(title)
+    assert f"## Stored state, format {state_format.FORMAT}\n" in page
