@@ -8,13 +8,17 @@ BIN = .venv/bin
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-.PHONY: demo federation-demo test check test-slow test-oldest bench bench-federation soak figures results format clean
+.PHONY: demo federation-demo docs test check test-slow test-oldest bench bench-federation soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
 
 federation-demo: .venv/lab .venv/federation # a hub and eight grid zones as processes
 	$(BIN)/python -m examples.grid
+
+# The variable silences a notice: support of Material for MkDocs ends in May 2027, and Zensical follows it.
+docs: .venv/docs # the site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: check
 
@@ -23,10 +27,11 @@ check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/lint-imports
+	$(MAKE) docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --durations 40
 
 test-slow: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m slow
 
 test-oldest: # the quick tests with the oldest versions that pyproject.toml allows
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
@@ -58,10 +63,10 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-oldest demo
+	rm -rf .venv .venv-oldest demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
-.venv/lab .venv/federation .venv/test .venv/bench: .venv/%: pyproject.toml constraints.txt
+.venv/lab .venv/federation .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@
