@@ -182,3 +182,12 @@ def test_skeleton_fulfils_the_contract(skeleton: dict[str, Any]) -> None:
     """The page's last block calls `check_algorithm`."""
     assert "check_algorithm(fedmomentum(" in blocks()[2]
     exec(compile(blocks()[2], str(SKELETON), "exec"), dict(skeleton))
+
+
+def test_every_dependency_is_described() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    named = {re.split(r"[\[<>=~]", line)[0] for group in groups for line in group} - {"mainstem"}
+    page = (DOCS / "dependencies.md").read_text()
+    rows = set(re.findall(r"[\w-]+", " ".join(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE))))
+    assert not named - rows
