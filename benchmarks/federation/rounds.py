@@ -76,7 +76,7 @@ def learning(clients: int) -> Round:
             assert upload is not None
             pack_upload(upload)
         step = states[0].step
-        broadcast = Broadcast(document.digest, step, step, np.full(clients, step), model)
+        broadcast = Broadcast(document.digest, step, step, *np.full((2, clients), step), model)
         for state in states:
             state.receive(broadcast)
 

@@ -119,7 +119,7 @@ def test_sgd_in_batches_with_clients_that_see_nothing(delays, message):
 
 
 @pytest.mark.parametrize("variant", ["aligned", "undelayed"])
-def test_a_late_step_is_as_long_as_when_its_gradient_was_taken(variant):
+def test_a_falling_step_is_that_of_the_merge(variant):
     given, (up, down) = world(40, 4), DELAYS["mixed"]
     falling = {"step": parts.inverse_sqrt(0.05), "own_step": parts.inverse_sqrt(0.2)}
     run = simulated(ms.fedres_sgd(**falling, variant=variant), given, network=ms.network(up, down))
@@ -128,6 +128,16 @@ def test_a_late_step_is_as_long_as_when_its_gradient_was_taken(variant):
         given.xg, given.xl, given.y, **steps, up=up, down=down, variant=variant
     )
     agrees(run, given, expected)
+
+
+def test_both_parts_of_a_gradient_take_one_step_size():
+    given = world(40, 1, d=2, dl=2)
+    given = given._replace(xl=given.xg)  # so that both parts of every gradient are equal
+    algorithm = ms.fedres_sgd(parts.inverse_sqrt(0.1))
+    run = simulated(algorithm, given, network=ms.network(up=2, down=3))
+    shared, own = np.split(run.client_models[0], 2)
+    assert np.allclose(shared, own, rtol=0, atol=1e-12)
+    assert np.abs(shared).max() > 0.1
 
 
 def test_sgd_with_adagrad():
@@ -276,3 +286,8 @@ def test_central_is_fedres_whose_clients_have_nothing_of_their_own(variant):
     ]
     np.testing.assert_allclose(both[0].loss, both[1].loss, rtol=1e-12)
     assert both[0].loss[-1] < both[0].loss[0]
+
+
+def test_an_own_step_of_0_is_refused_and_not_replaced():
+    with pytest.raises(ms.MainstemError, match="own_step must be above 0, got 0"):
+        ms.fedres_sgd(0.1, own_step=0)

@@ -94,7 +94,7 @@ def test_a_broadcast_between_two_syncs_retains_what_was_not_sent():
     start, client_of = algorithm.start(vectors.init(at.key), Setting(1, 1, gradient))
     seen = [Sample(np.array([1.0, 0.0]), 1.0), Sample(np.array([0.0, 1.0]), 2.0)]
     client = algorithm.learn(client_of(0), gradient, seen[0], at)
-    client = algorithm.download(client, start.params + 5, gradient, 0)
+    client = algorithm.download(client, start.params + 5, gradient, 0, 1)
     client = algorithm.learn(client, gradient, seen[1], at)
     _, body, _ = algorithm.upload(client, at)
     assert np.allclose(body, [-1.0, 5.0 - 2.0])

@@ -130,7 +130,7 @@ def test_a_client_that_comes_back_without_its_folder_counts_on(nats_server, capl
 
     losses = []
     asyncio.run(lived())
-    assert "merged up to sample 20: it continues from there" in caplog.text
+    assert "known up to sample 20: it continues from there" in caplog.text
 
 
 def test_in_lockstep_it_must_bring_its_folder(nats_server):

@@ -40,7 +40,7 @@ def sample(draw):
 def broadcast(kernels, version):
     """A broadcast; of each client one more step is merged than of the one before it."""
     model = np.random.default_rng(version).normal(size=kernels.document.message).tobytes()
-    return Broadcast(kernels.document.digest, version, version, np.arange(CLIENTS), model)
+    return Broadcast(kernels.document.digest, version, version, *[np.arange(CLIENTS)] * 2, model)
 
 
 def leaves(client_state):

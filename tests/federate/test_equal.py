@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem import parts
 from mainstem.spec import plain
+from tests.contract.attentive import Attentive
 from tests.contract.cases import CASES, Case
 from tests.federate.in_process import joined, serving
 from tests.federate.worlds import SYNCING, samples
+from tests.plugin import dist_info
 
 CLIENTS, STEPS, SEED = 5, 18, 3
 
@@ -68,3 +71,19 @@ def test_lockstep_equals_the_simulation(name, url):
 
 def test_in_single_precision_too(url):
     compare(url, Case(ms.fedomd(0.1, sync=ms.parts.every(3))), "float32", 1e-4)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"participation": parts.bernoulli(0.7)},
+        {"participation": parts.exactly(2), "sync": parts.every(3), "codec": parts.top_k(5)},
+        {"participation": parts.bernoulli(0.4), "sync": parts.after_steps([1, 4, 5, 11, 16])},
+    ],
+    ids=repr,
+)
+def test_an_algorithm_that_uses_every_argument(given, url, tmp_path, monkeypatch):
+    points = {"mainstem.algorithms": {"Attentive": "tests.contract.attentive:Attentive"}}
+    dist_info.installed(tmp_path, {"name": "attentive", "version": "1", "entry-points": points})
+    monkeypatch.syspath_prepend(tmp_path)
+    compare(url, Case(Attentive(step=0.1, **given)), "float64", 1e-9)

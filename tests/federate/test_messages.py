@@ -60,19 +60,20 @@ def test_an_upload_that_is_cut_short_is_refused(length):
 @modest
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=300), st.binary(max_size=64))
 def test_a_broadcast_is_read_as_it_was_packed(merged, params):
-    broadcast = Broadcast(b"12345678", 9, 100, np.array(merged), params)
+    broadcast = Broadcast(b"12345678", 9, 100, np.array(merged), np.array(merged) + 1, params)
     read = read_broadcast(pack_broadcast(broadcast))
     assert (read.version, read.step, read.params) == (9, 100, params)
     assert read.merged.tolist() == merged
+    assert read.received.tolist() == [step + 1 for step in merged]
 
 
 def test_a_broadcast_to_clients_that_are_level_costs_little():
-    broadcast = Broadcast(b"12345678", 9, 100, np.full(1000, 100), bytes(4000))
-    assert len(pack_broadcast(broadcast)) < 4000 + 100
+    broadcast = Broadcast(b"12345678", 9, 100, *np.full((2, 1000), 100), bytes(4000))
+    assert len(pack_broadcast(broadcast)) < 4000 + 150
 
 
 def test_a_flipped_bit_of_a_broadcast_is_noticed():
-    packed = pack_broadcast(Broadcast(b"12345678", 9, 100, np.arange(20), bytes(40)))
+    packed = pack_broadcast(Broadcast(b"12345678", 9, 100, np.arange(20), np.arange(20), bytes(40)))
     for bit in range(8 * len(packed)):
         broken = bytearray(packed)
         broken[bit // 8] ^= 1 << bit % 8

@@ -24,7 +24,7 @@ def state():
 
 def broadcast(state, version):
     model = np.full(state.document.message, version, np.float32).tobytes()
-    return Broadcast(state.document.digest, version, version, np.zeros(1, np.int64), model)
+    return Broadcast(state.document.digest, version, version, *np.zeros((2, 1), np.int64), model)
 
 
 class Paused:

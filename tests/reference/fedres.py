@@ -73,8 +73,8 @@ def fedres_sgd(
     period samples
     present [T, P]: where False the loss is identically 0 (Section 2): no gradient, but counted
     in the mean; a period without any sample sends nothing
-    step and own_step: numbers, or functions of the step of a merge, and of the step in which a
-    gradient was taken
+    step and own_step: numbers, or functions of the step of the merge that takes a gradient's
+    shared part (in the variants the client's is of the step at which the gradient was sent)
     adagrad: both sides' step size eta, in place of step and own_step
     """
     if variant not in ("aligned", "undelayed", "on_arrival"):
@@ -148,7 +148,12 @@ def fedres_sgd(
                 for sent, own_g in waiting[k]:
                     if sent <= broadcast["merged"][k]:  # (7): it has made its round trip
                         v[k], own_squares[k] = descend(
-                            v[k], own_g, rate(own_step, sent), own_squares[k], adagrad, radius
+                            v[k],
+                            own_g,
+                            rate(own_step, broadcast["made"]),
+                            own_squares[k],
+                            adagrad,
+                            radius,
                         )
                     else:
                         still.append((sent, own_g))
@@ -195,8 +200,8 @@ def nearest_minimiser(A, b, current, radius):
 def fedres_erm(xg, xl, y, *, radius, up, down, w0, v0, fictitious=False):
     """Algorithms 1 and 2, eqs (2)-(3); fictitious: eqs (5)-(6). A sync at every step.
 
-    The client re-solves when it downloads, over all the samples it has seen, with the global
-    model it has just downloaded (2), or with the global prediction that each sample had (5). It
+    The client re-solves in every round, over all the samples it has seen, with the newest global
+    model that it has (2), or with the global prediction that each sample had (5). It
     uploads its sample and the local model that predicted. The server re-solves over all samples
     that have arrived, with each client's newest arrived local model (3), or with the local
     prediction that each sample had (6).
@@ -242,10 +247,9 @@ def fedres_erm(xg, xl, y, *, radius, up, down, w0, v0, fictitious=False):
         broadcasts.append({"made": t, "body": model.copy()})  # (D2)
         for k in range(P):
             broadcast = newest_reached(broadcasts, down[k], t, downloaded[k])  # (D3)
-            if broadcast is None:
-                continue
-            w[k] = broadcast["body"].copy()  # (D4)
-            downloaded[k] = broadcast["made"]
+            if broadcast is not None:
+                w[k] = broadcast["body"].copy()  # (D4)
+                downloaded[k] = broadcast["made"]
             X = xl[:t, k]
             # (5): w^g_{s - beta} is what predicted at s; (2): the new one on every old sample
             partner = globe[:t, k] if fictitious else xg[:t, k] @ w[k]

@@ -25,7 +25,9 @@ def fedres_sgd(
 
     all gradients at the pair that decided. The client applies its own gradient when the broadcast that
     contains its message arrives, one round trip later. `step` is the server's step size, `own_step` the
-    clients' (the same if left out), `domain` the set of each of the two models.
+    clients' (the same if left out), `domain` the set of each of the two models. If step sizes fall with t,
+    the shared and the own part of one gradient are taken with the step sizes of the same t, that of the
+    merge which takes the shared part; in the mis-aligned variants the client's t is that of its sending.
 
     The `message` is the sample as the server needs it (global features, local prediction, label),
     or the gradient. The gradient is smaller if the shared part has no more parameters than `period` such

@@ -3,6 +3,7 @@
 The general form of FedRes.SGD (Agarwal et al. 2020).
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -134,7 +135,7 @@ class FollowResiduals(mx.Algorithm):
         if self.variant == ALIGNED:
             after = client._replace(late=late.put(client.late, client.slope, at.t, has_samples))
         else:
-            after = self._stepped(client, client.slope, at.t, has_samples)
+            after = self._stepped(client, client.slope, has_samples, at.t)
         after = after._replace(
             summary=self._content.cleared(client.summary),
             slope=jnp.zeros_like(client.slope),
@@ -153,16 +154,17 @@ class FollowResiduals(mx.Algorithm):
         return server, server.params
 
     def download(
-        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any, t: Any
     ) -> Client:
         client = client._replace(received=params)
         if self.variant != ALIGNED:
             return client
-        rest, client = late.taken(client.late, merged, client, self._stepped)
+        step = functools.partial(self._stepped, t=t)
+        rest, client = late.taken(client.late, merged, client, step)
         return client._replace(late=rest)
 
-    def _stepped(self, client: Client, slope: mx.Params, t: Any, whether: Any) -> Client:
-        """The client after a step of its own model by one of its gradients."""
+    def _stepped(self, client: Client, slope: mx.Params, whether: Any, t: Any) -> Client:
+        """The client after a step of its own model by one of its gradients, if `whether`; t gives the rate."""
         if self.own_step is None:
             return client
         eta, state = self.own_step.rate(client.step, slope, t)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from mainstem import extend as mx
-from mainstem.parts.history import History, Samples, Shapes, Sums
+from mainstem.parts.history import History, Loss, Samples, Shapes, Sums
 from mainstem.parts.message import residual_of
 from mainstem.parts.sample_summary import Predicted, SampleSummary, Whole
 
@@ -20,6 +20,7 @@ class Client(NamedTuple):
 
     received: mx.Params  # w^g, the last broadcast
     own: mx.Params  # w_i
+    predicted: mx.Params  # the own model that predicted the last sample
     memory: Any  # of all its samples
     summary: mx.Params  # of the last sample, sent at the next sync
     fresh: Any  # whether that sample is new since the last upload
@@ -91,7 +92,9 @@ class Resolve(mx.Algorithm):
         sees = (shared.size, own.size) if samples.sends_model else (0, 0)
         mine = history.empty(Shapes(own.size, sees[0], lengths[0]), 1, own.dtype)
         theirs = history.empty(Shapes(shared.size, sees[1], lengths[1]), clients, own.dtype)
-        first = Client(shared, own, mine, jnp.zeros(lengths[1], own.dtype), jnp.zeros((), bool))
+        first = Client(
+            shared, own, own, mine, jnp.zeros(lengths[1], own.dtype), jnp.zeros((), bool)
+        )
         owns = jnp.broadcast_to(own[: sees[1]], (clients, sees[1]))
         return Server(shared, theirs, owns, jnp.zeros(clients, jnp.int32)), lambda k: first
 
@@ -100,16 +103,17 @@ class Resolve(mx.Algorithm):
 
     def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
         known, pair = residual_of("fedres_erm", gradient), self.model(client)
-        loss = functools.partial(self._samples.own_loss, known)
         new = self._samples.stored(known, pair, seen)[None]
         here = jnp.zeros(1, jnp.int32), jnp.ones(1, bool)
-        memory = self._history.add(loss, client.memory, new, *here)
+        memory = self._history.add(self._own_loss(gradient), client.memory, new, *here)
         summary = self._samples.sent(known, pair, seen)
-        return client._replace(memory=memory, summary=summary, fresh=jnp.ones((), bool))
+        after = Client(client.received, pair.own, pair.own, memory, summary, jnp.ones((), bool))
+        return after._replace(own=self._solved(after, client.received, gradient))
 
     def upload(self, client: Client, at: mx.At) -> tuple[Client, mx.Params, Any]:
-        sends_model = self._samples.sends_model
-        body = jnp.concatenate([client.summary, client.own]) if sends_model else client.summary
+        body = client.summary
+        if self._samples.sends_model:
+            body = jnp.concatenate([body, client.predicted])
         after = client._replace(fresh=jnp.zeros((), bool))
         return after, body, client.fresh.astype(client.own.dtype)
 
@@ -131,10 +135,16 @@ class Resolve(mx.Algorithm):
         return Server(params, memory, own, newest), params
 
     def download(
-        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any, t: Any
     ) -> Client:
         partner = client.received if self.simultaneous else params
+        return client._replace(received=params, own=self._solved(client, partner, gradient))
+
+    def _solved(self, client: Client, partner: mx.Params, gradient: mx.Gradient) -> mx.Params:
+        """The best own model given a shared one; of several, the nearest to the one that predicted last."""
         partners = partner[None] if self._samples.sends_model else partner[None, :0]
-        loss = functools.partial(self._samples.own_loss, residual_of("fedres_erm", gradient))
-        own = self._history.best(loss, client.memory, partners, client.own)
-        return client._replace(received=params, own=own)
+        loss = self._own_loss(gradient)
+        return self._history.best(loss, client.memory, partners, client.predicted)
+
+    def _own_loss(self, gradient: mx.Gradient) -> Loss:
+        return functools.partial(self._samples.own_loss, residual_of("fedres_erm", gradient))

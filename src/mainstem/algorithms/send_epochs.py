@@ -99,7 +99,7 @@ class SendEpochs(mx.ModelAveraging):
         return client, client.local, 1.0
 
     def download(
-        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any, t: Any
     ) -> Client:
         return Client(params, params)
 

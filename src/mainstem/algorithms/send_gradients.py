@@ -135,6 +135,6 @@ class SendGradients(mx.Algorithm):
         return server, server.params
 
     def download(
-        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any, t: Any
     ) -> Client:
         return Client(received=params, local=params, unsent=client.unsent)

@@ -69,6 +69,6 @@ class SendModels(mx.ModelAveraging):
         return client, client.params, 1.0
 
     def download(
-        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any
+        self, client: Client, params: mx.Params, gradient: mx.Gradient, merged: Any, t: Any
     ) -> Client:
         return client._replace(params=params)

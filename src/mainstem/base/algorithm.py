@@ -133,8 +133,11 @@ class Algorithm(Value):
         """The server after it has merged what arrived, and its broadcast."""
 
     @abc.abstractmethod
-    def download(self, client: Any, params: Params, gradient: Gradient, merged: Any) -> Any:
-        """The client with a newer broadcast; `merged` is its newest step that the broadcast contains."""
+    def download(self, client: Any, params: Params, gradient: Gradient, merged: Any, t: Any) -> Any:
+        """The client with a newer broadcast, made by the merge of step t.
+
+        `merged` is the newest step of this client that the broadcast contains.
+        """
 
 
 class ModelAveraging(Algorithm):

@@ -89,7 +89,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
     rows = [
         {
             "client": name,
-            "samples": client["merged"],
+            "samples": client["samples"],
             "mean_loss": client["mean_loss"],
             "bytes_up": client["bytes_up"],
             "staleness": client["staleness"],

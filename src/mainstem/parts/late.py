@@ -34,25 +34,25 @@ def due(late: Late, merged: Any) -> Any:
 
 
 def taken(late: Late, merged: Any, state: Any, step: Callable[..., Any]) -> tuple[Late, Any]:
-    """Applies `step(state, slope, when, whether)` to each due gradient, oldest first. The rest, and the state."""
+    """Applies `step(state, slope, whether)` to each due gradient, oldest first. The rest, and the state."""
 
     def waiting(held: Any) -> Any:
         return jnp.any(due(held[0], merged))
 
     def next_one(held: Any) -> Any:
         late, state = held
-        slope, when, rest = _first(late, merged)
-        return rest, step(state, slope, when, waiting(held))
+        slope, rest = _first(late, merged)
+        return rest, step(state, slope, waiting(held))
 
     if late.when.size == 1:  # at most one can be due
         return next_one((late, state))
     return jax.lax.while_loop(waiting, next_one, (late, state))
 
 
-def _first(late: Late, merged: Any) -> tuple[Params, Any, Late]:
-    """The oldest due gradient (zero if none is due), the step of its message, and the rest."""
+def _first(late: Late, merged: Any) -> tuple[Params, Late]:
+    """The oldest due gradient (zero if none is due), and the rest."""
     waiting = due(late, merged)
     when = jnp.min(jnp.where(waiting, late.when, jnp.iinfo(jnp.int32).max))
     mine = waiting & (late.when == when)
     slope = jnp.sum(jnp.where(mine[:, None], late.slopes, 0), axis=0)
-    return slope, when, late._replace(when=jnp.where(mine, 0, late.when))
+    return slope, late._replace(when=jnp.where(mine, 0, late.when))

@@ -55,5 +55,5 @@ class TopKAdaGrad(mx.Algorithm):
         server = got.unless_empty(Server(server.params - eta * move, squares), server)
         return server, server.params
 
-    def download(self, client, params, gradient, merged):
+    def download(self, client, params, gradient, merged, t):
         return client._replace(received=params)

@@ -114,7 +114,9 @@ def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
         own = stage.problem.split(stage.problem.init(jnp.zeros(2, jnp.uint32))).own
         params = Pair(broadcast, own)
     _, client_of = stage.algorithm.start(params, stage.setting)
-    return stage.algorithm.download(client_of(k), broadcast, stage.gradient, jnp.int32(0))
+    return stage.algorithm.download(
+        client_of(k), broadcast, stage.gradient, jnp.int32(0), jnp.int32(0)
+    )
 
 
 def _shared_round(
@@ -324,7 +326,7 @@ def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local,
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     merged = jnp.where(weights > 0, t, state.merged)
     clients = jax.vmap(
-        lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged)
+        lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged, t)
     )(clients, merged)
     uploads = jnp.sum(weights > 0, dtype=jnp.int32)
     held = None if state.broadcast is None else broadcast

@@ -116,11 +116,13 @@ def announce(links: Links, broadcast: jax.Array, t: Any) -> Links:
 
 
 class Delivery(NamedTuple):
-    """For each client: whether there is a new broadcast, its params, and the client's newest step merged in it."""
+    """For each client: whether there is a new broadcast, its params, the client's newest step merged in it, and
+    the step at which it was made."""
 
     fresh: jax.Array
     params: jax.Array
     merged: jax.Array
+    made: jax.Array
 
 
 def deliver(links: Links, wires: network, t: Any) -> tuple[Links, Delivery]:
@@ -131,7 +133,7 @@ def deliver(links: Links, wires: network, t: Any) -> tuple[Links, Delivery]:
     newest = jnp.max(made, axis=0)
     fresh = newest > links.got
     merged = jnp.take_along_axis(links.contains, slot[None], axis=0)[0]
-    delivery = Delivery(fresh, links.broadcasts[slot], merged)
+    delivery = Delivery(fresh, links.broadcasts[slot], merged, newest)
     if links.held is not None:
         held = jnp.where(fresh[:, None], delivery.params, links.held)
         links = links._replace(held=held)

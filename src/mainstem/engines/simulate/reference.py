@@ -103,8 +103,10 @@ def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
     line, delivery = links.deliver(links.announce(line, broadcast, t), wires, t)
 
-    def downloaded(client: Any, fresh: Any, params: Any, merged: Any) -> Any:
-        return chosen(fresh, algorithm.download(client, params, stage.gradient, merged), client)
+    def downloaded(client: Any, fresh: Any, *received: Any) -> Any:
+        params, merged, made = received
+        after = algorithm.download(client, params, stage.gradient, merged, made)
+        return chosen(fresh, after, client)
 
     clients = jax.vmap(downloaded)(clients, *delivery)
     return State(server, clients, line), uploads, jnp.sum(delivery.fresh, dtype=jnp.int32)

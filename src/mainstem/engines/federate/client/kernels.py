@@ -58,14 +58,15 @@ class Kernels:
     ) -> tuple[list[Any], Any, Any]:
         """One step of several clients: each applies the broadcast if there is one, learns, and uploads if asked.
 
-        In one call, because a call costs more than the arithmetic of a small model. `broadcast` is a model and the
-        merged step of each client. Uploads are returned in rows. A single client's sample has no leading axis.
+        In one call, because a call costs more than the arithmetic of a small model. `broadcast` is a model, the
+        merged step of each client, and the step of its merge. Uploads are returned in rows. A single client's
+        sample has no leading axis.
         """
         if len(clients) == 1:
             samples = jax.tree.map(lambda x: jnp.asarray(x)[None], samples)
         stacked = jax.tree.map(lambda *each: jnp.stack(each), *clients)
         if broadcast is not None:
-            stacked = jax.vmap(self._receive, (0, None, 0))(stacked, *broadcast)
+            stacked = jax.vmap(self._receive, (0, None, 0, None))(stacked, *broadcast)
         stacked, results = jax.vmap(self._learn)(stacked, samples, ts, ks)
         sent = None
         if uploads:
@@ -123,8 +124,9 @@ class Kernels:
         code = algorithm.codec.encode(body, self._at(random.CODEC, t, k).key)
         return client, code, jnp.where(sampled, weight, 0).astype(body.dtype)
 
-    def _receive(self, client: Any, params: Any, merged: Any) -> Any:
-        return self.document.algorithm.download(client, params, self.document.gradient, merged)
+    def _receive(self, client: Any, params: Any, merged: Any, t: Any) -> Any:
+        document = self.document
+        return document.algorithm.download(client, params, document.gradient, merged, t)
 
 
 class _WithGradient(NamedTuple):

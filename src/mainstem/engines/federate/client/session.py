@@ -94,7 +94,7 @@ class Session:
                     self.lost,
                     self.step,
                 )
-        self._drop_merged()
+        self._drop_received()
 
     @property
     def step(self) -> int:
@@ -184,18 +184,18 @@ class Session:
         if offered is not None and (current is None or current.version != offered.version):
             self.state.compare_with(offered)
 
-    def _drop_merged(self) -> None:
-        """Forgets uploads that are merged, or so stale that the hub would refuse them."""
+    def _drop_received(self) -> None:
+        """Forgets uploads that the hub has received, or so stale that the hub would refuse them."""
         latest = self.uplink.latest
         if latest is None:
             return
         with self._lock:
-            merged = latest.merged[self.state.k]
+            received = latest.received[self.state.k]
             oldest = latest.version - self.document.rules.staleness
             self.pending = {
                 step: data
                 for step, data in self.pending.items()
-                if step > merged and held_version(data) >= oldest
+                if step > received and held_version(data) >= oldest
             }
 
     def _is_full(self) -> bool:
@@ -204,7 +204,7 @@ class Session:
             return False
         if len(self.pending) < self.document.rules.pending:
             return False
-        self._drop_merged()
+        self._drop_received()
         return len(self.pending) >= self.document.rules.pending
 
     # --- network -----------------------------------------------------------------------------------
@@ -219,30 +219,30 @@ class Session:
         latest = self.uplink.latest
         if latest is None:
             return
-        self._catch_up(int(latest.merged[self.state.k]))
+        self._catch_up(int(latest.received[self.state.k]))
         if self.document.lockstep and latest.step != self.step:
             return
         newer = latest.version > self.state.progress.version
         if newer or (self._own_problem and self.step == 0):
             self.state.receive(latest)
 
-    def _catch_up(self, merged: int) -> None:
-        """Continues at the step that the hub has merged, if this client has lost its own state."""
-        if merged <= self.step:
+    def _catch_up(self, received: int) -> None:
+        """Continues at the newest step that the hub has received, if this client has lost its own state."""
+        if received <= self.step:
             return
-        who = f"client {self.document.clients[self.state.k]} is merged up to sample {merged}"
+        who = f"client {self.document.clients[self.state.k]} is known up to sample {received}"
         if self.document.lockstep:
             raise BrokenRun(
                 f"join: {who}: give the folder that it had, lockstep continues from there"
             )
         log.warning("%s: it continues from there; with a folder it would keep its state", who)
-        self.state.restore(self.state.client, self.state.progress._replace(step=merged))
+        self.state.restore(self.state.client, self.state.progress._replace(step=received))
 
     async def _sync(self, step: int, data: bytes) -> None:
         """Lockstep: sends the upload of a step, and waits for a broadcast of that step or a later one."""
         self.state.receive(await self.uplink.sync(step, data))
         self.open = None
-        self._drop_merged()
+        self._drop_received()
         faults.reach("client after listen")
 
     def dispatch(self, outgoing: Outgoing | None) -> None:

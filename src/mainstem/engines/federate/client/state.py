@@ -64,10 +64,11 @@ class ClientState:
         """The algorithm's state, with the newest broadcast applied."""
         with self._lock:
             if self._received is not None:
-                params = _model(self._received, self.document.dtype)
-                merged = np.int32(self._received.merged[self.k])
+                newest = self._received
+                steps = np.int32(newest.merged[self.k]), np.int32(newest.step)
                 with self.document.precision():
-                    self._client = self.kernels.receive(self._client, params, merged)
+                    params = _model(newest, self.document.dtype)
+                    self._client = self.kernels.receive(self._client, params, *steps)
                 self._received = None
             return self._client
 
@@ -181,7 +182,7 @@ def learn_together(
         applied = None
         if broadcast is not None:
             merged = broadcast.merged[ks].astype(np.int32)
-            applied = _model(broadcast, document.dtype), merged
+            applied = _model(broadcast, document.dtype), merged, np.int32(broadcast.step)
         with document.precision():
             after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
             sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`

@@ -170,11 +170,11 @@ class Uplink:
         hub's heartbeats say whose upload is missing. Missing once, it may still be on its way. Missing again after
         everything written has reached the server, it is lost and sent again.
         """
-        send = functools.partial(self.send, step, data, lambda: not self._is_merged(step))
+        send = functools.partial(self.send, step, data, lambda: not self._is_received(step))
         # One after the other, each time that the hub misses the upload:
         remedies: list[Callable[[], Awaitable[None]]] = [self._flush, send]
         self._missing = 0
-        if not self._is_merged(step) and not await self._published(data):
+        if not self._is_received(step) and not await self._published(data):
             await send()
             remedies = []
         while self.latest is None or self.latest.step < step:
@@ -207,8 +207,8 @@ class Uplink:
         with contextlib.suppress(*FAILED):
             await self._connection.flush(5)  # seconds
 
-    def _is_merged(self, step: int) -> bool:
-        return self.latest is not None and bool(self.latest.merged[self._k] >= step)
+    def _is_received(self, step: int) -> bool:
+        return self.latest is not None and bool(self.latest.received[self._k] >= step)
 
     async def send(self, number: int, data: bytes, wanted: Callable[[], bool]) -> None:
         """Publishes an upload until the server acknowledges it or it is no longer `wanted`.

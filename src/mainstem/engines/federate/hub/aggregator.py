@@ -33,7 +33,7 @@ HARMLESS = {
     Reason.STALE,
 }  # an honest client that was killed or disconnected can send these
 # Arrays with a number for each client that are part of the stored state.
-PER_CLIENT = "merged", "losses", "reported", "bytes_up", "staleness", "strikes"
+PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
 LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
 
 
@@ -46,7 +46,7 @@ class Accepted(NamedTuple):
 
 
 class Aggregator:
-    """The server's state, the merged step of each client, and the uploads for the next merge."""
+    """The server's state, the merged and received steps of each client, and the uploads for the next merge."""
 
     def __init__(self, document: RunDocument):
         self.document = document
@@ -54,7 +54,12 @@ class Aggregator:
         self.indices = {name: k for k, name in enumerate(document.clients)}
         self.version = 0
         self.step = 0  # t of the last merge
-        self.merged = np.zeros(clients, np.int64)  # newest merged step of each client
+        self.merged = np.zeros(
+            clients, np.int64
+        )  # newest step of each client with a merged message
+        self.received = np.zeros(
+            clients, np.int64
+        )  # newest step of each client, with a message or not
         self.losses = np.zeros(clients)  # sum of each client's losses up to that step
         self.reported = np.zeros(
             clients
@@ -127,7 +132,7 @@ class Aggregator:
             raise Refused(Reason.SHAPE, wanted)
 
     def _check_step(self, upload: Upload, k: int) -> None:
-        if upload.step <= self.merged[k] or (k, upload.step) in self.waiting:
+        if upload.step <= self.received[k] or (k, upload.step) in self.waiting:
             raise Refused(Reason.REPLAYED, f"step {upload.step}")
         if upload.version > self.version:
             raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
@@ -217,7 +222,9 @@ class Aggregator:
 
     def _count(self, row: Accepted) -> tuple[str, int, int]:
         upload, k = row.upload, row.upload.client
-        self.merged[k] = max(self.merged[k], upload.step)
+        self.received[k] = max(self.received[k], upload.step)
+        if row.body is not None:
+            self.merged[k] = max(self.merged[k], upload.step)
         self.losses[k] += upload.loss - (
             self.reported[k] if upload.loss >= self.reported[k] else 0.0
         )
@@ -240,8 +247,10 @@ class Aggregator:
 
     def broadcast(self) -> Broadcast:
         """The message that carries the merged model."""
-        params = self.params.tobytes()
-        return Broadcast(self.document.digest, self.version, self.step, self.merged.copy(), params)
+        steps = self.merged.copy(), self.received.copy()
+        return Broadcast(
+            self.document.digest, self.version, self.step, *steps, self.params.tobytes()
+        )
 
     def _arrivals(self, rows: list[Accepted]) -> Arrivals:
         """The bodies as arrays: a row for each client; twice as many rows if that is not enough, and so on."""

@@ -1,7 +1,7 @@
 """Serves a run: reads uploads, runs rounds (merge, store, broadcast), answers commands, publishes the status.
 
 The upload stream is a log. The stored state names the sequence to read from. After a restart the hub reads from
-there, and skips an upload whose step is not newer than its client's merged step. So each upload is merged once.
+there, and skips an upload whose step is not newer than its client's received step. So each upload is merged once.
 """
 
 import asyncio
@@ -322,9 +322,10 @@ class Hub:
         state = "finished" if self.finished else "paused" if self._paused else "running"
         clients = {
             name: {
+                "samples": int(aggregator.received[k]),
                 "merged": int(aggregator.merged[k]),
                 "loss": float(aggregator.losses[k]),
-                "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.merged[k]), 1),
+                "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
                 "bytes_up": int(aggregator.bytes_up[k]),
                 "staleness": int(aggregator.staleness[k]),
                 "refused": dict(aggregator.refused[k]),

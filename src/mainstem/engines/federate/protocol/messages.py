@@ -1,7 +1,8 @@
 """Binary messages (uploads, broadcasts, the hub's heartbeat), and the reasons for which an upload is refused.
 
-An upload is a fixed header and the codec's packed bytes. A broadcast is a fixed header, the newest merged step of
-each client, and the model. Both are little-endian, and their header ends with a checksum. Nothing is unpickled.
+An upload is a fixed header and the codec's packed bytes. A broadcast is a fixed header, the newest merged and
+received step of each client, and the model. Both are little-endian, and their header ends with a checksum. Nothing
+is unpickled.
 Readers check the checksum and the lengths before they return a message. A hub's heartbeat has no checksum: it
 changes no state.
 """
@@ -16,7 +17,7 @@ import numpy as np
 
 from mainstem.errors import MainstemError
 
-VERSION = 2  # 2: fields of refusal notices were renamed, and run documents carry this number
+VERSION = 3  # 3: broadcasts tell merged steps from received ones
 _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
@@ -73,7 +74,10 @@ class Broadcast(NamedTuple):
     run: bytes  # digest of the run document, 8 bytes
     version: int  # number of merges so far
     step: int  # t of the last merge
-    merged: np.ndarray  # newest merged step of each client
+    merged: np.ndarray  # newest step of each client whose message is in the model
+    received: (
+        np.ndarray
+    )  # newest step of each client whose upload the hub has, with a message or not
     params: bytes
 
 
@@ -119,8 +123,9 @@ def held_version(data: bytes) -> int:
 
 
 def pack_broadcast(broadcast: Broadcast) -> bytes:
-    """Encodes a broadcast. The merged steps are mostly equal, so they are stored as lags and compressed."""
-    lags = zlib.compress((broadcast.step - broadcast.merged).astype("<i8").tobytes(), 1)
+    """Encodes a broadcast. The clients' steps are mostly equal, so they are stored as lags and compressed."""
+    steps = np.concatenate([broadcast.merged, broadcast.received])
+    lags = zlib.compress((broadcast.step - steps).astype("<i8").tobytes(), 1)
     fields = (_DOWN, VERSION, broadcast.run, broadcast.version, broadcast.step)
     head = _BROADCAST.pack(*fields, broadcast.merged.size, len(lags), 0)[:-4]
     check = zlib.crc32(broadcast.params, zlib.crc32(lags, zlib.crc32(head)))
@@ -143,12 +148,13 @@ def _read(data: bytes) -> Broadcast:
     if check != zlib.crc32(rest, zlib.crc32(memoryview(data)[: size - 4])):
         raise Refused(Reason.CHECKSUM)
     try:
-        lags = np.frombuffer(zlib.decompressobj().decompress(rest[:length], 8 * clients), "<i8")
+        lags = np.frombuffer(zlib.decompressobj().decompress(rest[:length], 16 * clients), "<i8")
     except zlib.error as error:
         raise Refused(Reason.MALFORMED, str(error)) from None
-    if lags.size != clients:
-        raise Refused(Reason.MALFORMED, f"{lags.size} clients where {clients} are announced")
-    return Broadcast(run, version, step, step - lags, bytes(rest[length:]))
+    if lags.size != 2 * clients:
+        raise Refused(Reason.MALFORMED, f"{lags.size} steps where {2 * clients} are announced")
+    merged, received = step - lags[:clients], step - lags[clients:]
+    return Broadcast(run, version, step, merged, received, bytes(rest[length:]))
 
 
 _read_cached = functools.lru_cache(maxsize=16)(_read)
