@@ -207,3 +207,16 @@ def test_more_blocks_than_numbers_are_refused():
     quantiser(3, 5).check(5)
     with pytest.raises(BadParameter, match="quantiser: blocks must be at most the 5 parameters"):
         quantiser(3, 6).check(5)
+
+
+@pytest.mark.parametrize("size", [1e-36, 1e-30, 1e-20, 1e20, 1e30, 1e36])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_messages_of_any_size_are_encoded_alike(size, blocks):
+    codec, key = quantiser(4, blocks), random.root(3)
+    usual = np.random.default_rng(0).normal(size=20).astype(np.float32)
+    scale = np.float32(2.0 ** np.round(np.log2(size)))  # exact, so that the draws are the same
+    expected = codec.decode(codec.encode(jnp.asarray(usual), key), 20)
+    found = codec.decode(codec.encode(jnp.asarray(usual * scale), key), 20)
+    assert np.isfinite(found).all()
+    assert np.allclose(found / scale, expected, rtol=1e-6, atol=0)
+    assert np.any(found != 0)
