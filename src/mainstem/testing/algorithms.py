@@ -12,6 +12,7 @@ from mainstem.engines.simulate import simulate
 from mainstem.errors import BadParameter
 from mainstem.parts import everyone, given, network
 from mainstem.run import Run
+from mainstem.testing.comparisons import another, promised, same
 from mainstem.testing.compilations import counted
 from mainstem.testing.values import check_value
 from mainstem.testing.worlds import World, altered, world_for
@@ -32,8 +33,8 @@ def check_algorithm(algorithm: Algorithm, world: World | None = None) -> None:
         try:
             clause(algorithm, world or world_for(algorithm, CLIENTS))
         except AssertionError as error:
-            error.add_note(f"{algorithm}: {clause.__name__}: {clause.__doc__}")
-            raise
+            promise = f"{clause.__name__} ({clause.__doc__})"
+            raise AssertionError(f"{algorithm} breaks {promise}: {error}") from error
 
 
 def same_key_same_trace(algorithm: Algorithm, world: World) -> None:
@@ -41,11 +42,11 @@ def same_key_same_trace(algorithm: Algorithm, world: World) -> None:
     first = _run(algorithm, world)
     with counted() as second_time:
         again = _run(algorithm, world)
-    assert second_time.compiled == 0, f"a second run compiled {second_time.compiled} programs"
+    promised(second_time.compiled == 0, "programs compiled again", second_time.compiled, 0)
     other = _run(algorithm, world, seed=1)
     for name in first.columns:
-        assert np.array_equal(first.trace[name], again.trace[name]), name
-    assert not np.array_equal(first.loss, other.loss)
+        same(first.trace[name], again.trace[name], f"{name}, in two runs with one seed")
+    another(first.loss, other.loss, "loss, with another seed")
 
 
 def fast_path_is_the_reference(algorithm: Algorithm, world: World) -> None:
@@ -53,14 +54,13 @@ def fast_path_is_the_reference(algorithm: Algorithm, world: World) -> None:
     fast = _run(algorithm, world)
     plain = _run(algorithm, world, plain=True)
     for name in fast.columns:
-        apart = np.max(np.abs(fast.trace[name] - plain.trace[name]))
-        assert apart <= 1e-10, f"{name} is off by {apart}"
-    for one, other in (
-        (vector(fast.model), vector(plain.model)),
-        (fast.client_models, plain.client_models),
-        (fast.models["average"], plain.models["average"]),
+        same(fast.trace[name], plain.trace[name], f"{name}, fast and reference", 1e-10)
+    for name, one, other in (
+        ("the server's model", vector(fast.model), vector(plain.model)),
+        ("the clients' models", fast.client_models, plain.client_models),
+        ("the average model", fast.models["average"], plain.models["average"]),
     ):
-        assert np.allclose(one, other, rtol=0, atol=1e-10)
+        same(one, other, f"{name}, fast and reference", 1e-10)
 
 
 def chunks_do_not_matter(algorithm: Algorithm, world: World) -> None:
@@ -68,7 +68,7 @@ def chunks_do_not_matter(algorithm: Algorithm, world: World) -> None:
     whole = _run(algorithm, world, dtype="float32")
     pieces = _run(algorithm, world, dtype="float32", chunk=5)
     for name in whole.columns:
-        assert np.array_equal(whole.trace[name], pieces.trace[name]), name
+        same(whole.trace[name], pieces.trace[name], f"{name}, in one chunk and in chunks of 5")
 
 
 def seeds_are_runs(algorithm: Algorithm, world: World) -> None:
@@ -77,7 +77,8 @@ def seeds_are_runs(algorithm: Algorithm, world: World) -> None:
     for n, seed in enumerate((3, 4)):
         one = _run(algorithm, world, seed=seed)
         for name in one.columns:
-            assert np.allclose(many.trace[name][n], one.trace[name][0], rtol=1e-12, atol=1e-12)
+            what = f"{name}, seed {seed} among others and alone"
+            same(many.trace[name][n], one.trace[name][0], what, 1e-12)
 
 
 def nested_params_come_back(algorithm: Algorithm, world: World) -> None:
@@ -87,10 +88,10 @@ def nested_params_come_back(algorithm: Algorithm, world: World) -> None:
     if algorithm.personal:  # the server has only the shared part
         expected = expected.shared
     found_tree, wanted_tree = jax.tree.structure(run.model), jax.tree.structure(expected)
-    assert str(found_tree) == str(wanted_tree)
+    promised(str(found_tree) == str(wanted_tree), "the model's structure", found_tree, wanted_tree)
     for found, wanted in zip(jax.tree.leaves(run.model), jax.tree.leaves(expected), strict=True):
-        assert found.shape == wanted.shape
-        assert found.dtype == np.float32
+        promised(found.shape == wanted.shape, "the model's shape", found.shape, wanted.shape)
+        promised(found.dtype == np.float32, "the model's dtype", found.dtype, np.float32)
 
 
 def one_client_is_enough(algorithm: Algorithm, world: World) -> None:
@@ -99,7 +100,7 @@ def one_client_is_enough(algorithm: Algorithm, world: World) -> None:
     if type(alone.problem) is type(world.problem):
         heard = with_participation(algorithm, everyone()) or algorithm
         run = _run(heard, alone, dtype="float32")
-        assert np.isfinite(run.loss).all()
+        finite(run)
 
 
 def silent_client_moves_nobody(algorithm: Algorithm, world: World) -> None:
@@ -111,10 +112,12 @@ def silent_client_moves_nobody(algorithm: Algorithm, world: World) -> None:
     blind = () if silent else (SPECIAL,)
     before = _run(tried, _with(world, blind=blind))
     after = _run(tried, _with(world, blind=blind, strange=(SPECIAL,)))
-    assert np.array_equal(vector(before.model), vector(after.model))
-    assert np.array_equal(before.client_models[others], after.client_models[others])
+    what = f"when only the data of client {SPECIAL} changes"
+    same(vector(before.model), vector(after.model), f"the server's model, {what}")
+    theirs = before.client_models[others], after.client_models[others]
+    same(*theirs, f"the other clients' models, {what}")
     if silent:
-        assert not np.array_equal(before.loss, after.loss)
+        another(before.loss, after.loss, f"loss, {what}")
 
 
 def idle_merge_moves_nothing(algorithm: Algorithm, world: World) -> None:
@@ -134,22 +137,25 @@ def idle_merge_moves_nothing(algorithm: Algorithm, world: World) -> None:
     with jax.enable_x64(True):
         start = started()
     known = start.shared if algorithm.personal else start
-    assert np.allclose(vector(run.model), known, rtol=0, atol=1e-15)
-    assert nobody is None or run.uplink_bits[-1] == 0
+    same(vector(run.model), known, "the server's model, at the start and after idle merges", 1e-15)
+    if nobody is not None:
+        promised(run.uplink_bits[-1] == 0, "uplink bits of nobody", run.uplink_bits[-1], 0)
 
 
 def delays_lose_nothing(algorithm: Algorithm, world: World) -> None:
     """With delays, every message is counted when it is sent, and late messages still change the model."""
     slow = network(up=[0, 1, 2, 3, 4, 5], down=[5, 4, 3, 2, 1, 0])
     prompt, late = _run(algorithm, world), _run(algorithm, _with(world), network=slow)
-    assert np.isfinite(late.loss).all()
-    assert np.array_equal(late.uplink_bits, prompt.uplink_bits)
-    assert late.downlink_bits[-1] <= prompt.downlink_bits[-1]
+    finite(late)
+    same(late.uplink_bits, prompt.uplink_bits, "uplink bits, with and without delays")
+    down = late.downlink_bits[-1], prompt.downlink_bits[-1]
+    promised(down[0] <= down[1], "downlink bits with delays, at most those without", *down)
     if not algorithm.sync.silent:
         heard = with_participation(algorithm, everyone()) or algorithm
         usual = _run(heard, _with(world), network=slow)
         other = _run(heard, _with(world, strange=(int(np.argmax(slow.up)),)), network=slow)
-        assert not np.array_equal(vector(usual.model), vector(other.model)), "they were lost"
+        what = "the server's model, with other data at the client of the longest delay"
+        another(vector(usual.model), vector(other.model), what)
 
 
 def numbers_are_traced(algorithm: Algorithm, world: World) -> None:
@@ -164,7 +170,7 @@ def numbers_are_traced(algorithm: Algorithm, world: World) -> None:
             n = smooth[0]
             other = [leaf * factor if m == n else leaf for m, leaf in enumerate(leaves)]
             _run(jax.tree.unflatten(tree, other), world)
-    assert more.compiled == 0, f"another number compiled {more.compiled} programs"
+    promised(more.compiled == 0, "programs compiled for another number", more.compiled, 0)
 
 
 CLAUSES: tuple[Callable[[Algorithm, World], None], ...] = (
@@ -179,6 +185,14 @@ CLAUSES: tuple[Callable[[Algorithm, World], None], ...] = (
     delays_lose_nothing,
     numbers_are_traced,
 )
+
+
+def finite(run: Run) -> None:
+    """Raises an AssertionError with the first loss that is not finite."""
+    bad = ~np.isfinite(run.loss)
+    if bad.any():
+        t = int(np.argmax(bad))
+        raise AssertionError(f"the loss of step {t + 1}: {run.loss[t]}, not finite")
 
 
 def with_participation(algorithm: Algorithm, participation: Participation) -> Algorithm | None:

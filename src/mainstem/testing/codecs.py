@@ -6,6 +6,7 @@ import numpy as np
 
 from mainstem import random
 from mainstem.base import Codec
+from mainstem.testing.comparisons import promised, same
 from mainstem.testing.values import check_value
 
 DRAWS = 400
@@ -30,18 +31,20 @@ def _travels(codec: Codec, size: int, dtype: str, word: int) -> None:
     vector = np.random.default_rng(3).normal(size=size).astype(dtype)
     code = codec.encode(jnp.asarray(vector), random.fold(random.root(0), 1))
     data = codec.pack(jax.device_get(code))
-    assert len(data) == codec.nbytes(size, word), f"{codec} packs {len(data)} bytes"
-    assert codec.bits(size, word) <= 8 * len(data) + 1e-9, f"{codec} counts more bits than it sends"
+    nbytes = codec.nbytes(size, word)
+    promised(len(data) == nbytes, f"{codec}: packed bytes", len(data), nbytes)
+    bits, sent = codec.bits(size, word), 8 * len(data)
+    promised(bits <= sent + 1e-9, f"{codec}: bits, at most those sent", bits, sent)
     again = codec.unpack(data, size, np.dtype(dtype))
     for one, other in zip(jax.tree.leaves(code), jax.tree.leaves(again), strict=True):
-        assert np.array_equal(np.asarray(one), np.asarray(other)), f"{codec} does not come back"
+        same(one, other, f"{codec}: a code, before and after packing")
     decoded = np.asarray(codec.decode(code, size))
-    assert decoded.shape == (size,)
-    assert decoded.dtype == np.dtype(dtype)
+    promised(decoded.shape == (size,), f"{codec}: the decoded shape", decoded.shape, (size,))
+    promised(decoded.dtype == np.dtype(dtype), f"{codec}: the decoded dtype", decoded.dtype, dtype)
     zero = codec.decode(codec.encode(jnp.zeros(size, dtype), jnp.asarray(random.root(1))), size)
     assert not np.any(zero), f"{codec} makes something out of nothing"
     if codec.linear:
-        assert np.array_equal(decoded, vector), f"{codec} is not linear"
+        same(decoded, vector, f"{codec}: decoded and given, as it is declared linear")
 
 
 def _errs_as_declared(codec: Codec, size: int) -> None:
@@ -53,7 +56,10 @@ def _errs_as_declared(codec: Codec, size: int) -> None:
     declared = codec.variance(size)
     if declared is not None:
         spread = 4 * errors.std() / np.sqrt(DRAWS)
-        assert errors.mean() <= declared * square + spread + 1e-12, f"{codec} errs by more"
+        most = declared * square + spread + 1e-12
+        promised(errors.mean() <= most, f"{codec}: the mean squared error", errors.mean(), most)
     if codec.unbiased:
         off = np.abs(seen.mean(axis=0) - vector)
-        assert np.all(off <= 5 * seen.std(axis=0) / np.sqrt(DRAWS) + 1e-9), f"{codec} is biased"
+        most = 5 * seen.std(axis=0) / np.sqrt(DRAWS) + 1e-9
+        worst = int(np.argmax(off - most))
+        promised(np.all(off <= most), f"{codec}: the bias, at most", off[worst], most[worst])

@@ -9,9 +9,10 @@ import numpy as np
 
 from mainstem import random, replay
 from mainstem.base import SEVERAL, At, Flat, Problem, Sample, Stream, cast
+from mainstem.testing.comparisons import promised, same
 from mainstem.testing.values import check_value
 
-CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
+CLOSE = 1e-9  # relative to the larger of 1 and the numbers
 
 
 def check_problem(problem: Problem, stream: Stream) -> None:
@@ -43,16 +44,19 @@ def _decides(problem: Problem, vectors: Flat, params: Any, samples: Sample, at: 
     )
     many = vectors.many(params, samples, at)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(many), strict=True):
-        assert np.allclose(a, b, **CLOSE), f"{problem}: `vectorized` is not one by one"
+        same(b, a, f"{problem}: `vectorized`, together and one by one", CLOSE)
     slopes = jax.vmap(lambda seen: vectors.gradient(params, seen))(seen)
     assert np.isfinite(slopes).all(), f"{problem}: a gradient is not finite"
     if problem.form is not None:
         formed = jax.vmap(lambda seen: problem.form(seen).value(params))(seen)
-        assert np.allclose(formed, losses, **CLOSE), f"{problem}: `form` is not the loss"
+        same(formed, losses, f"{problem}: `form` and the loss", CLOSE)
     if problem.linear is not None and problem.linear.slope is not None and not problem.curvature:
         rows = jax.vmap(problem.linear.features)(seen)
         most = problem.linear.slope * np.linalg.norm(rows, axis=1)
-        assert np.all(np.linalg.norm(slopes, axis=1) <= most + 1e-9), f"{problem}: is steeper"
+        steep = np.linalg.norm(slopes, axis=1)
+        worst = int(np.argmax(steep - most))
+        kept = np.all(steep <= most + 1e-9)
+        promised(kept, f"{problem}: a gradient's norm, at most", steep[worst], most[worst])
 
 
 def _bends(problem: Problem, vectors: Flat, places: list[Any], samples: Sample, at: At) -> None:
@@ -65,4 +69,6 @@ def _bends(problem: Problem, vectors: Flat, places: list[Any], samples: Sample, 
         middle = losses((one + other) / 2, seen)
         bent = float(problem.curvature) / 8 * float(np.sum((one - other) ** 2))
         chord = (losses(one, seen) + losses(other, seen)) / 2 - bent
-        assert np.all(middle <= chord + 1e-9), f"{problem}: is not convex, or less curved"
+        worst = int(np.argmax(middle - chord))
+        what = f"{problem}: is not convex, or less curved: the loss between two models, at most"
+        promised(np.all(middle <= chord + 1e-9), what, middle[worst], chord[worst])
