@@ -71,7 +71,7 @@ def test_a_bandits_regret_is_averaged_over_those_who_chose():
     world = streams.linear_bandit(4, actions=3, shared=2, own=2)
     problem = problems.bandit(problems.personal(2, 2), actions=3, epsilon=0.3)
     trace = {"regret": np.array([[0.0, 0.3, 0.1]]), "present": np.array([[0.0, 0.5, 0.75]])}
-    summary = Summary(3, [0], 4, 4, "float64", False, 0.0, 0, 0.0, 0)
+    summary = Summary(3, [0], 4, 4, "float64", False, 0.0, 0, 0.0, 0, [])
     model = {"server": np.zeros(4)}
     run = Run({"simulate": {}}, summary, trace, model, None, problem, lambda: world, everything())
     np.testing.assert_allclose(ms.measure.bandit_regret(run), [0, 0.3 / 0.5, 0.4 / 1.25])

@@ -67,7 +67,7 @@ class World:
         problem = problems.personal(self.x.shape[2], self.local.shape[2], **kind)
         everywhere = parts.everything() if domain is None else domain
         start = np.zeros(problem.parameters)
-        return Question(problem, self.stream, everywhere, 0, "float64", radius, start)
+        return Question(problem, self.stream, everywhere, 0, radius, start)
 
 
 def agrees(found, oracles):
@@ -145,7 +145,7 @@ def test_without_an_own_part_the_best_pair_is_the_best_model(problem):
     rows = streams.arrays(x, y, clients=4)
     if name_of(problem) == "quadratic":
         rows = streams.generated(lambda key, t, k: ((), constant(x)[4 * (t - 1) + k]), clients=4)
-    question = Question(problem, rows, parts.everything(), 0, "float64", 10.0, np.zeros(3))
+    question = Question(problem, rows, parts.everything(), 0, 10.0, np.zeros(3))
     found = best_pair(question, [10], None)
     if name_of(problem) == "quadratic":
         least = np.sum((x - x.mean(axis=0)) ** 2) / 2 / 4  # a mean over four clients
@@ -198,7 +198,7 @@ def test_what_fits_exactly_costs_nothing_within_the_certificate(seed, size, scal
     )
     y = scale * np.einsum("tki,ki->tk", x, planted)
     shares = rng.integers(0, 3, size=K) / 2
-    found = _eliminated(*summed(x, y, shares), d)
+    found = _eliminated(*summed(x, y, shares), d, T)
     assert abs(found.value) <= found.gap
     assert found.gap <= 1e-7 * max(1.0, shares @ np.sum(y**2, axis=0))
 
@@ -213,7 +213,7 @@ def test_no_rival_beats_the_certificate(seed, size, scale, twins):
     if twins:
         x[:, :, d:] = x[:, :, np.arange(o) % d]
     shares = rng.uniform(size=K)
-    found = _eliminated(*summed(x, y, shares), d)
+    found = _eliminated(*summed(x, y, shares), d, T)
     rows = np.zeros((T, K, d + K * o))
     rows[:, :, :d] = x[:, :, :d]
     for k in range(K):

@@ -285,3 +285,39 @@ def test_prefixes_at_once_equal_prefixes_one_by_one_on_every_domain(mirror):
     at_once = run.regret([10, 30]).values
     alone = [float(run.regret([10])), float(run.regret([30]))]
     assert np.allclose(at_once, alone, rtol=0, atol=1e-6)
+
+
+def test_the_words_give_the_gap_of_the_sum():
+    problem = ms.problems.logistic(4, ridge=0.1)
+    stream = ms.streams.arrays(*classified(60, 4), clients=3)
+    found = ms.simulate(ms.fedogd(0.1), problem, stream, steps=200, seeds=2).regret()
+    said = float(found.statement.split("certified within ")[1].rstrip(")"))
+    largest = found.gaps[:, -1].max()
+    assert largest <= said <= 1.1 * largest
+
+
+def classified(rows, features):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(rows, features))
+    return x, (x[:, 0] + 0.3 * draw.normal(size=rows) > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [ms.fedogd(0.05), ms.ofedavg(0.05, 0.7), ms.ofediq(0.05, 0.7)]
+)
+@pytest.mark.parametrize(("links", "shared"), [
+    (ms.network(up=[0, 1, 2, 3]), True), (ms.network(up=1, down=2), True),
+    (ms.network(down=[0, 0, 1, 0]), False),
+])  # fmt: skip
+def test_an_uplink_delay_alone_leaves_one_model_and_a_global_regret(algorithm, links, shared):
+    world = regression(T, K, D)
+    settings = {"steps": T, "network": links, "dtype": "float64", "measure": ["consensus"]}
+    run = ms.simulate(algorithm, world.problem, world.stream, **settings)
+    assert (np.max(run.trace["consensus"]) == 0) == shared
+    if not shared:
+        with pytest.raises(ms.MainstemError, match="models of their own"):
+            run.regret(kind="global")
+        return
+    spent = np.sum(run.loss)
+    best = ms.simulate(ms.fedogd(0.05), world.problem, world.stream, steps=T, dtype="float64")
+    assert float(run.regret()) == pytest.approx(spent - np.sum(best.loss) + float(best.regret()))

@@ -11,6 +11,7 @@ BOX = parts.euclidean(parts.box(-2, 2))
 QUADRATIC = ms.problems.quadratic(2, low=-2, high=2)
 WORLD = ms.streams.sea_quadratic(4, dimension=2, spatial=0.3, temporal=0.1)
 FREE = ms.problems.quadratic(2)
+WORLD_FLAT = ms.streams.sea_quadratic(4, dimension=2, spatial=0.3, temporal=0.1, curvature=0.1)
 RIDGE = ms.problems.linear(5, ridge=0.1, intercept=False)
 REGRESSION = ms.streams.sea_ridge(4)
 
@@ -193,3 +194,11 @@ def test_comparisons_of_two_papers_are_in_means_over_clients():
 def test_a_run_outside_the_assumptions_is_refused_with_the_reason(algorithm, problem, message):
     with pytest.raises(ms.MainstemError, match=message):
         run(algorithm, problem, REGRESSION, steps=8).bound()
+
+
+def test_a_falling_step_for_more_curvature_than_there_is_has_no_theorem():
+    step = theory.fedsea_strongly_convex(0.5, smoothness=1.0, period=1)
+    problem = ms.problems.quadratic(2, curvature=0.1)
+    found = run(ms.fedsea(step, period=1), problem, WORLD_FLAT, measure=["expected"])
+    with pytest.raises(ms.MainstemError, match=r"mu at most the curvature 0\.1 .* not 0\.5"):
+        found.bound()

@@ -72,7 +72,31 @@ class Solution(NamedTuple):
     params: Array
     value: float
     gap: float
-    statement: str
+    title: str  # "best", and the set over which it is
+    note: str = ""  # what else the proof depends on
+
+    def times(self, factor: float) -> "Solution":
+        """The solution for a multiple of the function."""
+        return self._replace(value=factor * self.value, gap=factor * self.gap)
+
+    @property
+    def statement(self) -> str:
+        """The title with the certificate."""
+        return certified(self.title, self.gap, self.note)
+
+
+def certified(title: str, gap: float, note: str = "") -> str:
+    """The title of a solution with its certificate, rounded up.
+
+    >>> certified("best in the box", 1.234e-7)
+    'best in the box (certified within 1.3e-07)'
+    """
+    if gap == math.inf:
+        return f"{title}{note}"
+    shown = f"{gap:.1e}"
+    if float(shown) < gap:
+        shown = f"{gap * (1 + 0.05 / float(shown[:3])):.1e}"
+    return f"{title} (certified within {shown}{note})"
 
 
 def norm(vector: Array) -> float:
@@ -129,6 +153,7 @@ class Search:
         self.params: Array = np.zeros(0)
         self.gradient: Array = np.zeros(0)
         self.value, self.lower, self.doubt = math.inf, -math.inf, 0.0
+        self.proof: tuple[Array, float, Array] | None = None  # what the lower bound rests on
 
     def at(self, params: Array, inside: bool = True) -> tuple[float, Array]:
         """Value and gradient at `params`; updates the lower bound and, if `inside`, the best point."""
@@ -143,11 +168,21 @@ class Search:
             self.rounding = lambda _, value: (32 * EPS * abs(value), error)
         wrong, error = self.rounding(params, value)
         gap, doubt = certificate(params, gradient, self.region, self.curvature, error)
-        self.lower = max(self.lower, value - gap - doubt - wrong)
+        if value - gap - doubt - wrong > self.lower:
+            self.lower, self.proof = value - gap - doubt - wrong, (params, value, gradient)
         if inside and value < self.value:
             self.params, self.value, self.gradient = params, value, gradient
             self.doubt = doubt + wrong
         return value, gradient
+
+    def verify(self, rounding: Rounding) -> None:
+        """Repeats the proof with other bounds on rounding errors, at the two points that it rests on."""
+        self.doubt = rounding(self.params, self.value)[0]
+        if self.proof is not None:
+            params, value, gradient = self.proof
+            wrong, error = rounding(params, value)
+            gap, doubt = certificate(params, gradient, self.region, self.curvature, error)
+            self.lower = value - gap - doubt - wrong
 
     @property
     def gap(self) -> float:
@@ -161,8 +196,7 @@ class Search:
         return self.gap <= enough or self.evaluations >= self.most
 
     def solution(self) -> Solution:
-        """The best point, with a statement of the set over which it is the best."""
+        """The best point, titled with the set over which it is the best."""
         name = self.region.title
         where = "over everything" if name == "everything" else f"in the {name}"
-        statement = f"best {where} (certified within {self.gap:.1e})"
-        return Solution(self.params, self.value, self.gap, statement)
+        return Solution(self.params, self.value, self.gap, f"best {where}")

@@ -29,6 +29,12 @@ class Heterogeneity(NamedTuple):
         matrix = self.losses.matrix
         return float(np.max(matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)))
 
+    @property
+    def curvature(self) -> float:
+        """mu, the smallest second derivative of an expected loss."""
+        matrix = self.losses.matrix
+        return float(np.min(matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)))
+
     def against(self, best: np.ndarray) -> np.ndarray:
         """K_t^2 for the fixed model `best` instead of the best one of all these steps."""
         with jax.enable_x64(True):

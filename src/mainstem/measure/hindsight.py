@@ -5,10 +5,10 @@ with a certificate. For non-convex losses the best model found is returned witho
 Values are sums over steps of means over clients, the units of Mitra et al. 2021, eq. (2).
 """
 
-import functools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +18,18 @@ import scipy.optimize
 from mainstem import random, replay
 from mainstem.base import At, Domain, Flat, Form, Problem, Sample, Sampler, Stream, cast
 from mainstem.errors import BadData
-from mainstem.measure.certificate import Solution
-from mainstem.measure.quadratic_solver import minimise_quadratic
+from mainstem.measure.certificate import EPS, Solution, certified
+from mainstem.measure.quadratic_solver import decompose, minimise_sum
+from mainstem.measure.quadratic_sums import QuadraticSum, about_zero
 from mainstem.measure.solver import minimise
 
 STEPS = 4096  # steps replayed at a time
 MOST = 2**31  # bytes of samples that may be in memory at once
+NUMBERS = 2**24  # of all forms that may be in memory at once
+PRECISE = 1e-9  # a relative gap below which sums about 0 are precise enough
 HESSIAN = 1000  # largest number of parameters for which second derivatives are used
-FOUND = (
-    "best found by L-BFGS from the run's final model, without a certificate: the loss is not convex"
-)
+FOUND = "best found by L-BFGS from the run's final model"
+UNPROVEN = ", without a certificate: the loss is not convex"
 
 
 class Hindsight(NamedTuple):
@@ -36,22 +38,30 @@ class Hindsight(NamedTuple):
     values: np.ndarray  # the smallest sum of losses for each prefix
     gaps: np.ndarray  # an upper bound on each value minus the true minimum
     points: np.ndarray  # the best model for each prefix
-    statement: str
+    title: str  # "best", and the set over which they are
+    note: str = ""  # what else the certificates depend on
 
     @property
     def params(self) -> np.ndarray:
         """The best model for the last prefix."""
         return self.points[-1]
 
+    @property
+    def statement(self) -> str:
+        """The title with the certificate of the last prefix."""
+        return certified(self.title, float(self.gaps[-1]), self.note)
+
 
 class Question(NamedTuple):
-    """The definition of a best fixed model: its losses, its domain, its numerical settings."""
+    """The definition of a best fixed model: its losses, its domain, its numerical settings.
+
+    Its losses are those of the stream in float64, whatever the dtype of a run: draws are the same in both.
+    """
 
     problem: Problem
     stream: Stream
     domain: Domain
     seed: int
-    dtype: str
     radius: float
     start: np.ndarray
     expected: bool = False  # the stream's expected losses instead of the drawn ones
@@ -59,51 +69,95 @@ class Question(NamedTuple):
 
 def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
     """The best fixed model for each of the prefixes, given by their numbers of steps."""
-    problem = question.problem
-    if question.expected or (problem.form is not None and question.stream.rows() is None):
-        return _by_forms(question, list(prefixes))
+    problem, rows = question.problem, question.stream.rows()
+    if question.expected or (problem.form is not None and rows is None):
+        return _best_quadratic(question, _Replayed(question, list(prefixes)))
+    if problem.form is not None and problem.parameters <= HESSIAN:
+        return _best_quadratic(question, _Dealt(question, list(prefixes)))
     return _by_rows(question, list(prefixes))
 
 
-# --- quadratic losses, replayed -------------------------------------------------------------------
+# --- quadratic losses -----------------------------------------------------------------------------
 
 
-def _by_forms(question: Question, prefixes: list[int]) -> Hindsight:
-    """The best models, from the sums of the quadratic forms."""
-    totals = list(form_sums(question, prefixes))
-    matrices, vectors, constants = (np.array(part) for part in zip(*totals, strict=True))
-    domain = question.domain
-    projects = domain.projects and (matrices.all() or domain.unit_sum or not domain.bounded)
-    if matrices.ndim == 1 and len(prefixes) > 1 and projects:
-        return _isotropic(question, matrices, vectors, constants)
-    return solved(
-        [minimise_quadratic(*form, question.domain, radius=question.radius) for form in totals]
-    )
+class _Losses(Protocol):
+    """The quadratic losses of a stream, summed for each prefix."""
+
+    def about_zero(self) -> list[QuadraticSum]:
+        """The sums about 0."""
+
+    def about(self, sums: list[QuadraticSum], centre: np.ndarray) -> list[QuadraticSum]:
+        """The same sums about another point."""
 
 
-def form_sums(question: Question, prefixes: list[int]) -> Iterator[tuple[Any, Any, float]]:
-    """The summed form of each prefix, in increasing order."""
-    stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    total, done = [0.0, 0.0, 0.0], 0
-    while done < prefixes[-1]:
-        last = min(done + STEPS, prefixes[-1])
-        with jax.enable_x64(question.dtype == "float64"):
-            given = replay.given(stream, question.seed, done + 1, last, question.dtype)
-            steps, problem = jnp.arange(done + 1, last + 1), cast(question.problem, question.dtype)
-            size = {"clients": stream.clients, "expected": question.expected}
-            forms = _forms(problem, key, *given, steps, **size)
-        running = [
-            np.cumsum(np.asarray(part, np.float64), axis=0) + before
-            for part, before in zip(forms, total, strict=True)
+def _best_quadratic(question: Question, losses: _Losses) -> Hindsight:
+    """The best models, from sums about 0, and again about the best model where rounding is felt."""
+    sums = losses.about_zero()
+    found = _best_of(question, sums)
+    felt = np.any(found.gaps > PRECISE * np.maximum(1, abs(found.values)))
+    if felt and not question.expected and np.all(sums[-1].diagonal > 0):
+        found = _best_of(question, losses.about(sums, found.params))
+    return found
+
+
+def _best_of(question: Question, sums: list[QuadraticSum]) -> Hindsight:
+    domain, scales = question.domain, [np.asarray(each.matrix) for each in sums]
+    flat = not all(scale.all() for scale in scales)
+    projects = domain.projects and (not flat or domain.unit_sum or not domain.bounded)
+    if scales[0].ndim == 0 and len(sums) > 1 and projects:
+        return _isotropic(question, sums)
+    return solved([minimise_sum(each, domain, radius=question.radius) for each in sums])
+
+
+class _Replayed(NamedTuple):
+    """Losses of samples that are replayed, or the stream's expected losses."""
+
+    question: Question
+    prefixes: list[int]
+
+    def about_zero(self) -> list[QuadraticSum]:
+        """The sums about 0, from the forms of the losses."""
+        clients, expected = self.question.stream.clients, self.question.expected
+        found = self._summed(partial(_forms, clients=clients, expected=expected), ())
+        return [
+            about_zero(form.matrix, form.vector, float(form.constant), t + clients, sizes)
+            for t, (form, sizes) in zip(self.prefixes, found, strict=True)
         ]
-        for t in prefixes:
-            if done < t <= last:
-                matrix, vector, constant = (part[t - done - 1] for part in running)
-                yield (matrix if np.ndim(matrix) else float(matrix)), vector, float(constant)
-        total, done = [part[-1] for part in running], last
+
+    def about(self, sums: list[QuadraticSum], centre: np.ndarray) -> list[QuadraticSum]:
+        """The sums about another point, from the losses and gradients there."""
+        clients = self.question.stream.clients
+        found = self._summed(partial(_losses, clients=clients), (centre,))
+        return [
+            each.about(centre, float(value), gradient, t + clients)
+            for t, each, (value, gradient) in zip(self.prefixes, sums, found, strict=True)
+        ]
+
+    def _summed(self, of: Callable[..., Any], given: tuple[Any, ...]) -> Iterator[Any]:
+        """The sum over the steps of each prefix of what `of` gives for a step."""
+        stream, seed = self.question.stream, self.question.seed
+        key, size = jnp.asarray(random.root(seed)), self.question.problem.parameters
+        most = max(1, min(STEPS, NUMBERS // size**2))
+        total: Any = 0.0
+        done = 0
+        while done < self.prefixes[-1]:
+            last = min(done + most, self.prefixes[-1])
+            with jax.enable_x64(True):
+                problem = cast(self.question.problem, "float64")
+                world = replay.given(stream, seed, done + 1, last, "float64")
+                steps = jnp.arange(done + 1, last + 1)
+                each = jax.device_get(of(problem, key, *world, steps, *given))
+            before = total
+            running = jax.tree.map(lambda x: np.cumsum(x, axis=0), each)
+            if done:
+                running = jax.tree.map(np.add, running, before)
+            for t in self.prefixes:
+                if done < t <= last:
+                    yield jax.tree.map(lambda x, place=t - done - 1: x[place], running)
+            total, done = jax.tree.map(lambda x: x[-1], running), last
 
 
-@functools.partial(jax.jit, static_argnames=("clients", "expected"))
+@partial(jax.jit, static_argnames=("clients", "expected"))
 def _forms(
     problem: Problem,
     key: Any,
@@ -114,40 +168,99 @@ def _forms(
     *,
     clients: int,
     expected: bool,
-) -> Form:
-    """For each step, the mean of the clients' forms."""
+) -> tuple[Form, Any]:
+    """For each step, the mean of the clients' forms, and that of the sizes of their linear parts."""
     ks = jnp.arange(clients)
 
-    def step(pieces: Any, t: Any) -> Form:
+    def step(pieces: Any, t: Any) -> tuple[Form, Any]:
         if expected:
             forms = jax.vmap(lambda k: sampler.expected(t, k))(ks)
         else:
             seen, here = replay.seen(problem, sampler, key, drawn, pieces, t, ks)
             forms = jax.vmap(Form.times)(jax.vmap(problem.form)(seen), here)
-        return Form(*(jnp.mean(part, axis=0) for part in forms))
+        means = Form(*(jnp.mean(part, axis=0) for part in forms))
+        return means, jnp.mean(abs(forms.vector), axis=0)
 
     return jax.vmap(step)(pieces, steps)
 
 
-def _isotropic(
-    question: Question, scale: np.ndarray, vectors: np.ndarray, constants: np.ndarray
-) -> Hindsight:
+@partial(jax.jit, static_argnames="clients")
+def _losses(
+    problem: Problem,
+    key: Any,
+    sampler: Sampler,
+    drawn: Any,
+    pieces: Any,
+    steps: Any,
+    centre: Any,
+    *,
+    clients: int,
+) -> tuple[Any, Any]:
+    """For each step, the mean of the clients' losses at `centre`, and that of their gradients."""
+    vectors, ks = Flat(problem), jnp.arange(clients)
+
+    def one(seen: Any, here: Any) -> tuple[Any, Any]:
+        value, gradient = jax.value_and_grad(vectors.loss)(centre, seen)
+        return here * value, here * gradient
+
+    def step(given: Any) -> tuple[Any, Any]:
+        pieces, t = given
+        seen, here = replay.seen(problem, sampler, key, drawn, pieces, t, ks)
+        return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(seen, here))
+
+    return jax.lax.map(step, (pieces, steps))
+
+
+class _Dealt:
+    """Losses of known samples, of which each occurs with a frequency."""
+
+    def __init__(self, question: Question, prefixes: list[int]):
+        rows, self.weights = weighted(question, prefixes)
+        self.prefixes, self.terms = prefixes, len(self.weights[0])
+        with jax.enable_x64(True):
+            self.objective = _Objective(question.problem, rows)
+
+    def about_zero(self) -> list[QuadraticSum]:
+        """The sums about 0, from the derivatives there."""
+        zero, found = np.zeros(self.objective.size), []
+        with jax.enable_x64(True):
+            for t, weight in zip(self.prefixes, self.weights, strict=True):
+                value, gradient = self.objective.at(zero, weight)
+                sizes = self.objective.sizes(zero, weight)[1]
+                curve = self.objective.curve(zero, weight)
+                found.append(about_zero(t * curve, -t * gradient, t * value, self.terms, t * sizes))
+        return found
+
+    def about(self, sums: list[QuadraticSum], centre: np.ndarray) -> list[QuadraticSum]:
+        """The sums about another point, from the values and gradients there."""
+        found = []
+        with jax.enable_x64(True):
+            for t, weight, each in zip(self.prefixes, self.weights, sums, strict=True):
+                value, gradient = self.objective.at(centre, weight)
+                found.append(each.about(centre, t * value, t * gradient, self.terms))
+        return found
+
+
+def _isotropic(question: Question, sums: list[QuadraticSum]) -> Hindsight:
     """The best models of many prefixes at once, if A is a multiple of I: the minimiser is a projection."""
-    domain = question.domain
+    domain, centre = question.domain, sums[0].centre
+    scale, values = (np.array([getattr(s, name) for s in sums]) for name in ("matrix", "value"))
+    slopes = np.stack([each.gradient for each in sums])
     if not scale.all():
         if not domain.bounded:
             raise BadData("regret: linear losses have no best model on an unbounded domain")
-        values = constants - np.array([domain.support(vector) for vector in vectors])
-        points = np.eye(vectors.shape[1])[np.argmax(vectors, axis=1)]
+        points = np.eye(slopes.shape[1])[np.argmin(slopes, axis=1)]
     else:
         with jax.enable_x64(True):
-            points = np.asarray(jax.vmap(domain.project)(jnp.asarray(vectors / scale[:, None])))
-        values = (
-            0.5 * scale * np.sum(points**2, axis=1) - np.sum(points * vectors, axis=1) + constants
-        )
-    gaps = 1e-12 * np.maximum(1, np.abs(constants))
+            free = jnp.asarray(centre - slopes / scale[:, None])
+            points = np.asarray(jax.vmap(domain.project)(free))
+    moved = points - centre
+    values = values + np.sum(moved * (scale[:, None] * moved / 2 + slopes), axis=1)
+    found = [
+        2 * decompose(each).errors(point, 0.0)[0] for each, point in zip(sums, points, strict=True)
+    ]
     where = "over everything" if domain.whole else f"in the {domain.title}"
-    return Hindsight(values, gaps, points, f"best {where} (closed form)")
+    return Hindsight(values, np.array(found), points, f"best {where}")
 
 
 # --- any loss, from the distinct samples ----------------------------------------------------------
@@ -162,7 +275,7 @@ def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
         start = np.asarray(question.start, np.float64)
         for prefix, weight in zip(prefixes, weights, strict=True):
             found = _minimised(question, objective, weight, start)
-            solutions.append(found._replace(value=prefix * found.value, gap=prefix * found.gap))
+            solutions.append(found.times(prefix))
             start = found.params
     return solved(solutions)
 
@@ -192,10 +305,10 @@ def _replayed(question: Question, last: int) -> Sample:
     """All samples of the first `last` steps, ordered by step."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
     parts = []
-    with jax.enable_x64(question.dtype == "float64"):
+    with jax.enable_x64(True):
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)
-            given = replay.given(stream, question.seed, first, end, question.dtype)
+            given = replay.given(stream, question.seed, first, end, "float64")
             steps = jnp.arange(first, end + 1)
             part = jax.device_get(_samples(key, *given, steps, clients=stream.clients))
             if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
@@ -205,7 +318,7 @@ def _replayed(question: Question, last: int) -> Sample:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
 
 
-@functools.partial(jax.jit, static_argnames="clients")
+@partial(jax.jit, static_argnames="clients")
 def _samples(
     key: Any, sampler: Sampler, drawn: Any, pieces: Any, steps: Any, *, clients: int
 ) -> Sample:
@@ -221,6 +334,7 @@ class _Objective:
 
     def __init__(self, problem: Problem, rows: Sample):
         self.size = problem.parameters
+        self._widest = _widest(rows.shown)  # of the features
         vectors = Flat(problem)
         rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
 
@@ -233,19 +347,52 @@ class _Objective:
             losses = jax.vmap(lambda sample: vectors.loss(params, seen(sample)))(rows)
             return weights @ losses
 
+        def sizes(params: Any, weights: Any, rows: Any) -> Any:
+            def add(total: Any, given: Any) -> tuple[Any, None]:
+                sample, weight = given
+                each = jax.value_and_grad(lambda params: vectors.loss(params, seen(sample)))(params)
+                return jax.tree.map(lambda x, y: x + weight * abs(y), total, each), None
+
+            return jax.lax.scan(add, (0.0, jnp.zeros_like(params)), (rows, weights))[0]
+
         gradient = jax.jit(jax.value_and_grad(mean))
         hessian = jax.jit(jax.hessian(mean))
+        summed = jax.jit(sizes)
         self._gradient = lambda params, weights: gradient(params, weights, rows)
         self._hessian = lambda params, weights: hessian(params, weights, rows)
+        self._sizes = lambda params, weights: summed(params, weights, rows)
 
     def at(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient."""
         value, gradient = self._gradient(params, weights)
         return float(value), np.asarray(gradient, np.float64)
 
+    def sizes(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The weighted mean of the absolute losses, and that of the absolute gradients."""
+        value, gradient = self._sizes(jnp.asarray(params), jnp.asarray(weights))
+        return float(value), np.asarray(gradient, np.float64)
+
+    def errors(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Bounds on the rounding errors of value and gradient.
+
+        Each loss is computed as if its model were off by `each` ulp, entry by entry, and all are summed up. The
+        second derivatives in the scores are at most the first ones, as for logistic and softmax losses.
+        """
+        value, slope = self.sizes(params, weights)
+        each, total = (8 + params.size) * EPS, (32 + len(weights)) * EPS
+        scores = self._widest * float(abs(params).max(initial=0))
+        wrong = total * value + each * float(abs(params) @ slope)
+        return wrong, (total + each * (1 + scores)) * slope
+
     def curve(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The matrix of second derivatives."""
         return np.asarray(self._hessian(params, weights), np.float64)
+
+
+def _widest(shown: Any) -> float:
+    """The largest sum of absolute features of a sample, with an intercept."""
+    leaves = [np.abs(np.asarray(x, np.float64)) for x in jax.tree.leaves(shown)]
+    return 1 + sum(float(x.reshape(len(x), -1).sum(axis=1).max(initial=0)) for x in leaves)
 
 
 def _minimised(
@@ -256,7 +403,7 @@ def _minimised(
         found = scipy.optimize.minimize(
             objective.at, start, (weight,), "L-BFGS-B", True, options={"maxiter": 200}
         )
-        return Solution(found.x, float(found.fun), math.inf, FOUND)
+        return Solution(found.x, float(found.fun), math.inf, FOUND, UNPROVEN)
     return minimise(
         lambda params: objective.at(params, weight),
         start,
@@ -266,10 +413,11 @@ def _minimised(
         if objective.size <= HESSIAN
         else None,
         radius=question.radius,
+        verified=lambda params, _: objective.errors(params, weight),
     )
 
 
 def solved(solutions: list[Solution]) -> Hindsight:
     last = solutions[-1]
     values, gaps = (np.array([getattr(s, name) for s in solutions]) for name in ("value", "gap"))
-    return Hindsight(values, gaps, np.stack([s.params for s in solutions]), last.statement)
+    return Hindsight(values, gaps, np.stack([s.params for s in solutions]), last.title, last.note)

@@ -21,9 +21,12 @@ from mainstem.base import Domain, Flat, Form, cast
 from mainstem.errors import BadData
 from mainstem.measure.certificate import EPS, Solution
 from mainstem.measure.hindsight import MOST, STEPS, Hindsight, Question, solved
+from mainstem.measure.quadratic_sums import SPARE
 from mainstem.measure.solver import minimise
 from mainstem.parts import l2_ball
 from mainstem.value import integer, positive, value
+
+TITLE = "best shared and own models over everything"
 
 
 def best_pair(question: Question, prefixes: list[int], weights: np.ndarray | None) -> Hindsight:
@@ -50,7 +53,10 @@ def _joint(question: Question, prefixes: list[int], weights: np.ndarray | None) 
     shares = (np.ones(clients) if weights is None else weights) / clients
     quadratic, free = question.problem.form is not None, question.domain.whole
     if quadratic and free:
-        return [_eliminated(forms, shares, _split(question)) for forms in _sums(question, prefixes)]
+        return [
+            _eliminated(forms, shares, _split(question), t)
+            for t, forms in zip(prefixes, _sums(question, prefixes), strict=True)
+        ]
     return [_searched(question, prefix, shares) for prefix in prefixes]
 
 
@@ -99,9 +105,9 @@ def _sums(question: Question, prefixes: list[int]) -> list[Sums]:
 def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
     """`made(vectors, seen, here)` for steps `first` to `last`, [steps, clients, ...], in chunks."""
     stream, key = question.stream, jnp.asarray(random.root(question.seed))
-    precise = partial(jax.enable_x64, question.dtype == "float64")  # not active across a yield
+    precise = partial(jax.enable_x64, True)  # not active across a yield
     with precise():
-        problem, ks = cast(question.problem, question.dtype), jnp.arange(stream.clients)
+        problem, ks = cast(question.problem, "float64"), jnp.arange(stream.clients)
         vectors = Flat(problem)
 
     def step(sampler: Any, drawn: Any, pieces: Any, t: Any) -> Any:
@@ -113,12 +119,12 @@ def _replayed(question: Question, made: Any, first: int, last: int) -> Any:
     for begin in range(first, last + 1, size):
         end = min(begin + size - 1, last)
         with precise():
-            given = replay.given(stream, question.seed, begin, end, question.dtype)
+            given = replay.given(stream, question.seed, begin, end, "float64")
             forms = jax.device_get(again(*given, jnp.arange(begin, end + 1)))
         yield forms
 
 
-def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
+def _eliminated(sums: Sums, shares: np.ndarray, split: int, terms: int) -> Solution:
     """The joint minimum: own parts as functions of the shared part, then the shared part.
 
     The certificate: a quadratic with gradient g is g'A^+g / 2 above its minimum. The remaining gradient
@@ -143,18 +149,17 @@ def _eliminated(sums: Sums, shares: np.ndarray, split: int) -> Solution:
     value = constant + sum(b.value(shared, own) for b, own in zip(blocks, owns, strict=True))
     slopes, reduced = _slopes(blocks, shared, owns)
     doubts, doubt = _slopes([b.sizes for b in blocks], abs(shared), [abs(own) for own in owns])
-    ulps = (16 + 4 * len(blocks) + matrix.size) * EPS
+    ulps = (SPARE + terms + 4 * len(blocks) + matrix.size) * EPS
     gap = _above(reduced, ulps * doubt, inverse)
     size = abs(constant)
     for block, own, (_, left), (_, most) in zip(blocks, owns, slopes, doubts, strict=True):
         gap += _above(left, ulps * most, block.inverse)
         size += block.sizes.value(abs(shared), abs(own))
     gap += ulps * size
-    statement = f"best shared and own models over everything (certified within {gap:.1e})"
     every = np.zeros((len(shares), sums.vector.shape[1] - split))
     for k, own in zip(used, owns, strict=True):
         every[k] = own
-    return Solution(np.concatenate([shared, every.ravel()]), value, gap, statement)
+    return Solution(np.concatenate([shared, every.ravel()]), value, gap, TITLE)
 
 
 class _Block:
@@ -254,7 +259,7 @@ def _searched(question: Question, prefix: int, shares: np.ndarray) -> Solution:
         found = minimise(
             at, np.zeros(split + clients * (size - split)), Balls(radius, split, clients)
         )
-    return found._replace(value=prefix * found.value, gap=prefix * found.gap)
+    return found.times(prefix)
 
 
 @value

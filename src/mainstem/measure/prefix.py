@@ -57,9 +57,7 @@ class Prefix:
     @functools.cached_property
     def question(self) -> Question:
         """The definition of the best fixed model."""
-        return Question(
-            self.problem, self.stream, self.domain, self.seed, "float64", self.radius, self.start
-        )
+        return Question(self.problem, self.stream, self.domain, self.seed, self.radius, self.start)
 
     @functools.cached_property
     def best(self) -> Hindsight:

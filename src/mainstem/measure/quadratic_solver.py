@@ -12,31 +12,31 @@ from mainstem.measure.certificate import (
     EPS,
     Array,
     Region,
-    Rounding,
     Solution,
     norm,
 )
+from mainstem.measure.quadratic_sums import Doubt, QuadraticSum
 from mainstem.measure.solver import minimise, secular, settle
 
 
 class Quadratic(NamedTuple):
-    """w'Aw / 2 - b'w + c, with the spectrum of A; of a diagonal A only the eigenvalues are stored."""
+    """A sum of quadratic losses with the spectrum of A; of a diagonal A only the eigenvalues are stored."""
 
+    sum: QuadraticSum
     matrix: Array | None
-    linear: Array
-    constant: float
     eigenvalues: Array
     basis: Array | None
 
-    def times(self, params: Array) -> Array:
-        """A w."""
-        return self.eigenvalues * params if self.matrix is None else self.matrix @ params
+    def times(self, vector: Array) -> Array:
+        """A times a vector."""
+        return self.eigenvalues * vector if self.matrix is None else self.matrix @ vector
 
     def at(self, params: Array) -> tuple[float, Array]:
         """Value and gradient."""
-        product = self.times(params)
-        value = float(params @ (product / 2 - self.linear)) + self.constant
-        return value, product - self.linear
+        moved = params - self.sum.centre
+        product = self.times(moved)
+        value = float(moved @ (product / 2 + self.sum.gradient)) + self.sum.value
+        return value, product + self.sum.gradient
 
     def hessian(self, _: Array) -> Array:
         """A as a full matrix."""
@@ -53,7 +53,26 @@ class Quadratic(NamedTuple):
     @property
     def noise(self) -> float:
         """The size below which an eigenvalue counts as zero: the level of rounding."""
-        return 4 * self.linear.size * EPS * float(abs(self.eigenvalues).max())
+        size = self.eigenvalues.size
+        return (4 * EPS + self.sum.doubt.matrix) * size * float(abs(self.eigenvalues).max())
+
+    def errors(self, params: Array, _: float) -> tuple[float, Array]:
+        """Bounds on the errors of the value and of each gradient entry: of the sum, and of evaluating it."""
+        given, doubt = self.sum, self.sum.doubt
+        moved, steep = abs(params - given.centre), np.sqrt(np.maximum(given.diagonal, 0))
+        ulps = (8 + params.size) * EPS
+        sizes = abs(self.eigenvalues) if self.matrix is None else abs(self.matrix)
+        lost = EPS * (abs(params) + abs(given.centre))  # of `moved`
+
+        def curved(vector: Array) -> Array:
+            return sizes * vector if self.matrix is None else sizes @ vector
+
+        slope = curved(moved) + abs(given.gradient)
+        reach = float(steep @ moved)
+        value = ulps * (float(moved @ slope) + abs(given.value)) + float(slope @ lost)
+        value += doubt.value + float(moved @ doubt.gradient) + doubt.matrix * reach**2 / 2
+        gradient = ulps * slope + curved(lost) + doubt.gradient + doubt.matrix * reach * steep
+        return value, gradient
 
 
 def minimise_quadratic(
@@ -76,9 +95,22 @@ def minimise_quadratic(
     >>> minimise_quadratic([[2.0, 0.0], [0.0, 0.0]], [2.0, 0.0], 1.0, everything())[:2]
     (array([1., 0.]), 0.0)
     """
-    quadratic = decompose(A, b, c)
+    linear = np.asarray(b, np.float64)
+    exact = Doubt(0.0, np.zeros_like(linear), 0.0)
+    given = QuadraticSum(np.asarray(A, np.float64), -linear, float(c), np.zeros_like(linear), exact)
+    return minimise_sum(given, domain, tolerance=tolerance, radius=radius)
+
+
+def minimise_sum(
+    given: QuadraticSum, domain: Domain, *, tolerance: float = 1e-10, radius: float = 100.0
+) -> Solution:
+    """The smallest value of a sum of quadratic losses over a domain; see `minimise_quadratic`."""
+    quadratic = decompose(given)
     if domain.reach == math.inf:
-        found = anywhere(quadratic, domain, tolerance)
+        # In units in which the diagonal of A is 1: then an eigenvalue at the level of rounding means that
+        # directions cannot be told apart, not that one of them has small numbers.
+        unit = np.sqrt(np.where(given.diagonal > 0, given.diagonal, 1.0))
+        found = anywhere(decompose(given.scaled(unit)), domain, tolerance, unit)
         if found is not None:
             return found
     curvature = max(float(quadratic.eigenvalues.min()) - quadratic.noise, 0.0)
@@ -90,51 +122,43 @@ def minimise_quadratic(
         curvature=curvature,
         hessian=quadratic.hessian,
         tolerance=tolerance,
-        rounding=rounding(quadratic),
+        rounding=quadratic.errors,
     )
 
 
-def decompose(A: ArrayLike, b: ArrayLike, c: float) -> Quadratic:
+def decompose(given: QuadraticSum) -> Quadratic:
     """The quadratic with the spectrum of A; an error unless A is symmetric and positive semidefinite."""
-    matrix, linear = np.asarray(A, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if linear.ndim != 1 or matrix.shape not in ((), linear.shape, linear.shape * 2):
+    matrix, size = np.asarray(given.matrix, np.float64), given.gradient.shape
+    if len(size) != 1 or matrix.shape not in ((), size, size * 2):
         raise check.refuse(
             "minimise_quadratic", "A", "be a number, (D,) or (D, D) for b of (D,)", matrix.shape
         )
     if matrix.ndim < 2:
-        quadratic = Quadratic(None, linear, float(c), matrix + np.zeros_like(linear), None)
+        quadratic = Quadratic(given, None, matrix + np.zeros(size), None)
     else:
         if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-8 * float(abs(matrix).max())):
-            raise check.refuse("minimise_quadratic", "A", "be symmetric", A)
+            raise check.refuse("minimise_quadratic", "A", "be symmetric", given.matrix)
         matrix = (matrix + matrix.T) / 2
-        quadratic = Quadratic(matrix, linear, float(c), *np.linalg.eigh(matrix))
+        quadratic = Quadratic(given, matrix, *np.linalg.eigh(matrix))
     lowest = float(quadratic.eigenvalues.min())
     if not lowest >= -16 * quadratic.noise:
         raise check.refuse("minimise_quadratic", "A's lowest eigenvalue", "be at least 0", lowest)
     return quadratic
 
 
-def rounding(quadratic: Quadratic) -> Rounding:
-    """Bounds on the rounding errors of the value and of each gradient entry: dot products of length D."""
-    ulps = (8 + quadratic.linear.size) * EPS
-    sizes = quadratic._replace(
-        matrix=None if quadratic.matrix is None else abs(quadratic.matrix),
-        eigenvalues=abs(quadratic.eigenvalues),
-    )
+def anywhere(
+    quadratic: Quadratic, domain: Domain, tolerance: float, unit: Array
+) -> Solution | None:
+    """The least-norm minimiser without a constraint, or None if b is not in the range of A.
 
-    def errors(params: Array, _: float) -> tuple[float, Array]:
-        product, linear = sizes.times(abs(params)), abs(quadratic.linear)
-        value = float(abs(params) @ (product / 2 + linear)) + abs(quadratic.constant)
-        return ulps * value, ulps * (product + linear)
-
-    return errors
-
-
-def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution | None:
-    """The least-norm minimiser without a constraint, or None if b is not in the range of A."""
+    `quadratic` is a function of unit * w.
+    """
     steep = quadratic.eigenvalues > 2 * quadratic.noise
-    linear = quadratic.rotate(quadratic.linear)
-    if norm(linear[~steep]) > 64 * linear.size * EPS * norm(linear):
+    linear = quadratic.rotate(quadratic.sum.linear)
+    noise = 64 * linear.size * EPS * norm(linear) + norm(
+        quadratic.errors(quadratic.sum.centre, 0)[1]
+    )
+    if norm(linear[~steep]) > noise:
         return None
 
     def in_range(vector: Array) -> Array:
@@ -145,24 +169,29 @@ def anywhere(quadratic: Quadratic, domain: Domain, tolerance: float) -> Solution
         return value, in_range(gradient)
 
     inverse = np.divide(1.0, quadratic.eigenvalues, out=np.zeros_like(linear), where=steep)
-    params = np.zeros_like(linear)
+    params = quadratic.sum.centre
     for _ in range(3):  # the first iteration solves, the others refine
         params = params - quadratic.back(inverse * quadratic.rotate(quadratic.at(params)[1]))
     curvature = 1.0  # irrelevant if A and b are zero
     if steep.any():
         curvature = float(quadratic.eigenvalues[steep].min()) - quadratic.noise
     found = minimise(
-        at, params, domain, curvature=curvature, tolerance=tolerance, rounding=rounding(quadratic)
+        at, params, domain, curvature=curvature, tolerance=tolerance, rounding=quadratic.errors
     )
-    if steep.all() or not steep.any():
+    found = found._replace(params=found.params / unit)
+    if steep.all():
         return found
-    read = f"{found.statement}, eigenvalues of A below {2 * quadratic.noise:.0e} read as 0"
-    return found._replace(statement=read)
+    flat = np.eye(linear.size)[:, ~steep] if quadratic.basis is None else quadratic.basis[:, ~steep]
+    flat = flat / unit[:, None]  # the directions in which nothing changes, as those of w
+    least = found.params - flat @ np.linalg.lstsq(flat, found.params)[0]
+    note = f", eigenvalues below {2 * quadratic.noise:.0e} read as 0" if steep.any() else ""
+    return found._replace(params=least, note=note)
 
 
 def closed_form(quadratic: Quadratic, region: Region) -> Array:
     """The minimiser where a formula exists, otherwise the point of the region nearest to 0."""
-    linear, size = quadratic.linear, quadratic.linear.size
+    linear = quadratic.sum.linear
+    size = linear.size
     reach = region.reach
     if reach is not None:
         turned = secular(quadratic.eigenvalues, quadratic.rotate(linear), reach)

@@ -9,6 +9,7 @@ import numpy as np
 from mainstem import check
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
+from mainstem.measure.certificate import certified
 from mainstem.measure.hindsight import Question, best_fixed
 from mainstem.measure.personal_hindsight import best_pair
 from mainstem.measure.steps import best_each
@@ -32,7 +33,13 @@ class Regret(NamedTuple):
     gaps: np.ndarray  # an upper bound on the comparator's loss minus the true minimum
     error: np.ndarray  # standard error of a sampled loss; 0 if the loss is exact
     params: np.ndarray  # the best model for the last prefix (of the last seed)
-    statement: str  # the set over which the model is the best, and the certificate
+    title: str  # "best", and the set over which the model is
+    note: str  # what else the certificate depends on
+
+    @property
+    def statement(self) -> str:
+        """The set over which the model is the best, and the largest gap of a seed at the last prefix."""
+        return certified(self.title, float(np.max(self.gaps[..., -1])), self.note)
 
     def __float__(self) -> float:
         return float(np.mean(self.values[..., -1]))
@@ -52,7 +59,6 @@ def regret_of(
     *,
     start: np.ndarray,
     seeds: list[int],
-    dtype: str,
     shared: bool,
     steps: int,
     at: Sequence[int] | str | None,
@@ -77,11 +83,11 @@ def regret_of(
     column = "weighted" if weighted else KINDS[chosen]
     if chosen == "dynamic" and not shared:
         column = KINDS["collective"]
-    spent = np.cumsum(trace[column], axis=1)[:, np.array(prefixes) - 1]
+    spent = np.cumsum(trace[column], axis=1, dtype=np.float64)[:, np.array(prefixes) - 1]
     bests = []
     for n, seed in enumerate(seeds):
         expected = chosen in ("expected", "virtual")
-        question = Question(problem, stream, domain, seed, dtype, radius, starts[n], expected)
+        question = Question(problem, stream, domain, seed, radius, starts[n], expected)
         if chosen == "personal":
             bests.append(best_pair(question, prefixes, weights))
         elif chosen == "dynamic":
@@ -96,8 +102,9 @@ def regret_of(
     error = _error(trace, chosen, prefixes, values.shape)
     if len(seeds) == 1:
         values, gaps, error = values[0], gaps[0], error[0]
-    best = bests[-1]
-    return Regret(chosen, np.array(prefixes), values, gaps, error, best.params, best.statement)
+    last = bests[-1]
+    found = values, gaps, error, last.params
+    return Regret(chosen, np.array(prefixes), *found, last.title, last.note)
 
 
 def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:

@@ -38,6 +38,7 @@ def minimise(
     radius: float = 100.0,
     most: int = 20000,
     rounding: Rounding | None = None,
+    verified: Rounding | None = None,
 ) -> Solution:
     r"""The smallest value of a smooth convex function over a domain, with a certificate.
 
@@ -46,7 +47,8 @@ def minimise(
     If the domain is unbounded and `curvature` is 0, nothing can be certified: the minimum is then
     taken within `radius`, as the statement notes. `rounding(params, value)` bounds the errors of
     the value and of each gradient entry; by default 32 ulp of the value, and for the gradient
-    4 ulp of its value at the start.
+    4 ulp of its value at the start. `verified` is the same where it is too costly for every
+    evaluation: the proof is repeated with it at the end.
 
     >>> found = minimise(lambda w: (float(w @ w - 2 * w[0]), 2 * w - [2.0, 0.0]), np.zeros(2),
     ...                  l2_ball(0.5), hessian=lambda w: 2 * np.eye(2))
@@ -75,6 +77,8 @@ def minimise(
         if hessian is not None:
             polish(search, hessian)
         budget *= 2
+    if verified is not None:
+        search.verify(verified)
     return search.solution()
 
 

@@ -12,16 +12,15 @@ from mainstem.base import Form, Problem
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import Hindsight, Question
 from mainstem.measure.prefix import Prefix
-from mainstem.measure.quadratic_solver import minimise_quadratic
+from mainstem.measure.quadratic_solver import minimise_sum
+from mainstem.measure.quadratic_sums import about_zero
 
 
 def minima(forms: Form, question: Question) -> Hindsight:
     """The best model in the domain for each of several quadratic losses."""
-    domain = question.domain
-    found = [
-        minimise_quadratic(matrix, vector, float(constant), domain, radius=question.radius)
-        for matrix, vector, constant in zip(*forms, strict=True)
-    ]
+    domain, clients = question.domain, question.stream.clients
+    sums = (about_zero(a, b, float(c), clients) for a, b, c in zip(*forms, strict=True))
+    found = [minimise_sum(each, domain, radius=question.radius) for each in sums]
     values, gaps = (np.array([getattr(each, name) for each in found]) for name in ("value", "gap"))
     points = np.stack([each.params for each in found])
     return Hindsight(values, gaps, points, "best model of each step")

@@ -34,6 +34,11 @@ class network(Value):
         """Whether there are no delays."""
         return not np.any(self.up) and not np.any(self.down)
 
+    @property
+    def level(self) -> bool:
+        """Whether every client gets a broadcast at the same time as the others."""
+        return bool(np.all(np.asarray(self.down) == np.ravel(self.down)[0]))
+
     def fitted(self, clients: int, steps: int) -> "network":
         """The network with one delay for each client. Raises `BadParameter` if it does not fit the run."""
         for name in ("up", "down"):

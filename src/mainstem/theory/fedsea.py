@@ -19,7 +19,7 @@ import numpy as np
 from scipy import optimize
 
 from mainstem import check
-from mainstem.base import Step
+from mainstem.base import Falling, Step
 from mainstem.errors import MainstemError
 from mainstem.measure import geometry
 from mainstem.measure.heterogeneity import heterogeneity
@@ -315,6 +315,11 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     known = heterogeneity(prefix)
     if np.isnan(known.noise).any():
         raise MainstemError("bound: the noise of these losses grows with the model: no sigma^2")
+    if isinstance(schedule, Falling) and schedule.sigma > known.curvature * (1 + 1e-6):
+        raise MainstemError(
+            "bound: Theorem 2 is for the step 2 / (mu (t + shift)) with mu at most the curvature "
+            f"{known.curvature:g} of the expected losses, not {schedule.sigma:g}"
+        )
     world: dict[str, Any] = {
         "clients": run.summary.clients,
         "period": geometry.longest_period(run.algorithm.sync, run.summary.steps),
