@@ -29,5 +29,9 @@ class FinishedRun(BrokenRun):
     """A run folder that contains exactly this experiment, finished."""
 
 
+class Diverged(UserWarning):
+    """A run whose losses stopped being finite."""
+
+
 class DataUnavailable(MainstemError, RuntimeError):
     """A dataset that could not be fetched, or whose content is not the expected one."""

@@ -1,6 +1,7 @@
 """Command line: each command parses its arguments, makes one call, prints, and exits with a code.
 
-Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2 wrong usage, 3 a run diverged,
+130 interrupted.
 """
 
 import sys

@@ -1,11 +1,15 @@
 """`mainstem run`: runs an experiment file."""
 
+import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mainstem.cli import show
+
+DIVERGED = 3  # the exit code if a loss was not finite
 
 
 def run(
@@ -24,11 +28,17 @@ def run(
 
     Example: mainstem run examples/digits.toml --set simulate.steps=200
     """
+    from mainstem.errors import Diverged
     from mainstem.lab import run_file
 
+    warnings.simplefilter("ignore", Diverged)  # said below, for finished runs too
     rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem)
     if json:
         show.as_json({"runs": rows, "figure": str(figure)})
     else:
         show.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
         print(f"\nruns in {figure.parent}, figure {figure}")
+    diverged = [f"{row['algorithm']} {row['diverged']}" for row in rows if "diverged" in row]
+    if diverged:
+        print(f"mainstem: {'; '.join(diverged)}: a smaller step may help", file=sys.stderr)
+        raise typer.Exit(DIVERGED)

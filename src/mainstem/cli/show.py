@@ -28,7 +28,7 @@ def _finite(content: Any) -> Any:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints rows as an aligned table with the keys of the first row as its head."""
+    """Prints rows as an aligned table with their keys as its head."""
     printed(table(rows))
 
 
@@ -40,17 +40,18 @@ def printed(what: Any) -> None:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """An aligned table with the keys of the first row as its head."""
+    """An aligned table with the rows' keys as its head."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0]:
-        numeric = isinstance(rows[0][name], int | float)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        numeric = all(isinstance(row.get(name, 0), int | float) for row in rows)
         made.add_column(
             name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True
         )
     for row in rows:
-        made.add_row(*(_text(name, value) for name, value in row.items()))
+        made.add_row(*(_text(name, row.get(name, "")) for name in names))
     return made
 
 

@@ -24,7 +24,7 @@ from mainstem.disk import beside, lock, move, npz, write
 from mainstem.errors import BrokenRun, FinishedRun
 from mainstem.run import trace
 
-FORMAT = 2  # of run folders; 2: run.json calls the number of model parameters `parameters`
+FORMAT = 3  # of run folders; 3: run.json lists the seeds that `diverged`
 PACKAGES = ("mainstem", "jax", "jaxlib", "numpy", "scipy", "optax", "pyarrow")
 
 

@@ -60,7 +60,19 @@ class Run:
 
     def __repr__(self) -> str:
         size = self.summary
-        return f"<Run {self.name}: {size.steps} steps, {size.clients} clients, {len(size.seeds)} seed(s)>"
+        found = f"{size.steps} steps, {size.clients} clients, {len(size.seeds)} seed(s)"
+        return f"<Run {self.name}: {found}{', ' if self.diverged else ''}{self.diverged}>"
+
+    @property
+    def diverged(self) -> str:
+        """Where losses stopped being finite, in words; empty if all losses are finite."""
+        if not self.summary.diverged:
+            return ""
+        seed, step, count, client = self.summary.diverged[0]
+        who = f"client {client}" if count == 1 else f"client {client} and {count - 1} more"
+        many = len(self.summary.seeds)
+        seeds = f" of seed {seed}, and {len(self.summary.diverged)} of {many} seeds in all"
+        return f"diverged at step {step}, {who}{seeds if many > 1 else ''}"
 
     @property
     def name(self) -> str:
@@ -193,7 +205,6 @@ class Run:
             self.domain,
             start=np.asarray(self.models["server"]),
             seeds=self.summary.seeds,
-            dtype=self.summary.dtype,
             shared=self.summary.shared,
             steps=self.summary.steps,
             at=at,
@@ -330,9 +341,11 @@ def compare(runs: Sequence[Run], curve: str | None = None, bound: bool = False) 
 
 
 def _row(name: str, run: Run, curve: str) -> dict[str, Any]:
+    found = {"diverged": run.diverged} if run.diverged else {}
     return {
         "algorithm": name,
         curve: float(np.mean(run._curve(curve)[..., -1])),
         "uplink_bits": float(np.mean(run.uplink_bits[..., -1])),
         "uplink_saving": run.uplink_saving,
+        **found,
     }

@@ -1,5 +1,6 @@
 """The fields of run.json, and checks that a loaded folder agrees with them."""
 
+import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,8 @@ class Summary(NamedTuple):
     uplink_bytes: int
     downlink_bits: float
     downlink_bytes: int
+    # For each seed that diverged: the seed, the step, how many clients had such a loss, and the first of them.
+    diverged: list[list[int]]
 
 
 def _whole(least: int) -> Any:
@@ -50,6 +53,14 @@ _FIELDS = {
     "uplink_bytes": ("a whole number of at least 0", _whole(0)),
     "downlink_bits": ("a number of at least 0", _amount),
     "downlink_bytes": ("a whole number of at least 0", _whole(0)),
+    "diverged": (
+        "a list of lists of four whole numbers",
+        lambda it: (
+            isinstance(it, list)
+            and all(isinstance(each, list) and len(each) == 4 for each in it)
+            and all(map(_whole(0), itertools.chain(*it)))
+        ),
+    ),
 }
 
 

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import numbers
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.program import Plan, Program, Values, gathered
 from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.stage import Feed, Shape
+from mainstem.errors import Diverged
 from mainstem.parts import network as wired
 from mainstem.run import Run, Summary
 from mainstem.spec import name_of
@@ -294,13 +296,21 @@ def _closed(
         clients=job.stream.clients,
         parameters=job.problem.parameters,
         dtype=job.dtype,
-        shared=job.algorithm.traits.decides_with_broadcast and job.wires.instant,
+        shared=job.algorithm.traits.decides_with_broadcast and job.wires.level,
         uplink_bits=codec.bits(sent, word),
         uplink_bytes=codec.nbytes(sent, word),
         downlink_bits=float(word * size),
         downlink_bytes=word // 8 * size,
+        diverged=[
+            [seed, *found]
+            for seed, found in zip(job.seeds, recorder.diverged.tolist(), strict=True)
+            if found[0]
+        ],
     )
     trace = recorder.finish(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
     made = job.algorithm, job.problem, lambda: job.stream, domain
-    return Run(job.spec, summary, trace, model, *made)
+    run = Run(job.spec, summary, trace, model, *made)
+    if run.diverged:
+        warnings.warn(f"{run.name} {run.diverged}: a smaller step may help", Diverged, stacklevel=3)
+    return run

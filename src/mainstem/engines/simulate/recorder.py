@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from filelock import BaseFileLock
 
+from mainstem.engines.simulate.stage import NOT_FINITE
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File
@@ -28,6 +29,8 @@ class Recorder:
         self.interval = interval
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
+        # For each seed the step at which a loss was first not finite, how many clients' and the first client.
+        self.diverged = np.zeros((len(seeds), 3), np.int64)
         self._pending: list[dict[str, np.ndarray]] = []
         self._parts = 0
         self._first = 1  # the first pending step
@@ -47,6 +50,7 @@ class Recorder:
             return
         self.step, self._parts, state = found
         self.average = state.pop("average", None)
+        self.diverged = state.pop("diverged", self.diverged)
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
@@ -71,6 +75,7 @@ class Recorder:
         many = len(self.seeds) > 1
         rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
+        self._watch(rows.pop(NOT_FINITE))
         total = rows.pop("average", None)
         if total is not None:
             self.average = total if self.average is None else self.average + total
@@ -82,12 +87,20 @@ class Recorder:
         if last or late or self.step - self._first >= PENDING:
             self._flush(state(), last)
 
+    def _watch(self, found: np.ndarray) -> None:
+        """Remembers where losses stop being finite; `found` is [seeds, steps, 2]."""
+        for n, each in enumerate(found.astype(np.int64)):
+            bad = np.flatnonzero(each[:, 0])
+            if bad.size and not self.diverged[n, 0]:
+                self.diverged[n] = self.step + 1 + bad[0], *each[bad[0]]
+
     def _flush(self, state: Any, last: bool) -> None:
         assert self.path is not None
         folders.add_part(self.path, self._parts, self._columns(), self._first, self.seeds)
         self._parts += 1
         leaves = jax.tree.leaves(jax.device_get(state))
         saved = {str(n): np.asarray(leaf) for n, leaf in enumerate(leaves)}
+        saved["diverged"] = self.diverged
         if self.average is not None:
             saved["average"] = self.average
         folders.checkpoint(self.path, self.step, self._parts, saved)

@@ -46,6 +46,7 @@ class Feed(NamedTuple):
 
 PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
 MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
+NOT_FINITE = "not finite"  # a row's entry for the recorder, not a column of the trace
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
 
@@ -116,7 +117,7 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 
     `models` are those of all clients, or a single one if all clients share it.
     """
-    row = {"loss": averaged(faced.loss)}
+    row = {"loss": averaged(faced.loss), NOT_FINITE: _not_finite(stage, faced.loss)}
     row |= {name: averaged(each) for name, each in faced.metrics.items()}
     if stage.weights is not None:
         row["weighted"] = averaged(constant(stage.weights) * faced.loss)
@@ -133,6 +134,13 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
         else:
             row[name] = _measured(name, stage, models, faced, t)
     return row
+
+
+def _not_finite(stage: Stage, losses: jax.Array) -> jax.Array:
+    """How many clients have a loss that is not finite, and the first of them."""
+    bad, ks = ~jnp.isfinite(losses), everyone(stage)
+    count = jnp.sum(bad, dtype=jnp.int32)
+    return jnp.stack([count, jnp.min(jnp.where(bad, ks, stage.clients))])
 
 
 def _here(faced: Faced) -> Any:
