@@ -200,6 +200,7 @@ def test_expected_losses_of_another_problem_are_refused():
     )
 
 
+@pytest.mark.filterwarnings("ignore::mainstem.errors.Diverged")
 def test_a_diverged_run_is_refused_as_such():
     stream = ms.streams.arrays(np.ones((9, 3)) * 1e3, np.ones(9), clients=3)
     run = ms.simulate(ms.fedogd(10.0), ms.problems.linear(3), stream, steps=60)

@@ -291,9 +291,9 @@ def test_the_words_give_the_gap_of_the_sum():
     problem = ms.problems.logistic(4, ridge=0.1)
     stream = ms.streams.arrays(*classified(60, 4), clients=3)
     found = ms.simulate(ms.fedogd(0.1), problem, stream, steps=200, seeds=2).regret()
-    said = float(found.statement.split("certified within ")[1].rstrip(")"))
+    stated = float(found.statement.split("certified within ")[1].rstrip(")"))
     largest = found.gaps[:, -1].max()
-    assert largest <= said <= 1.1 * largest
+    assert largest <= stated <= 1.1 * largest
 
 
 def classified(rows, features):

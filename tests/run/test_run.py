@@ -87,7 +87,7 @@ def test_half_a_summary_is_refused(saved):
         ms.load(saved)
     path.write_text("[]")
     with pytest.raises(
-        ms.MainstemError, match="is of format None, this version of mainstem reads format 2"
+        ms.MainstemError, match="is of format None, this version of mainstem reads format 3"
     ):
         ms.load(saved)
 

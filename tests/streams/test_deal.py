@@ -106,8 +106,8 @@ def test_by_label_repeats_each_clients_own_rows_in_one_order():
 def test_by_key_preserves_time_and_sorts_the_clients():
     keys = np.array(["b", "a", "c", "b", "a", "b", "c", "a"])
     deal = dealt(by_key(), rows=8, clients=None, keys=keys)
-    assert (deal.clients, deal.steps) == (3, 2)
-    np.testing.assert_array_equal(deal.rows(0, 1, 2), [[1, 0, 2], [4, 3, 6]])
+    assert (deal.clients, deal.steps) == (3, 3)
+    np.testing.assert_array_equal(deal.rows(0, 1, 3), [[1, 0, 2], [4, 3, 6], [7, 5, -1]])
     assert dealt(by_key(), rows=8, clients=3, keys=keys).clients == 3
 
 
@@ -118,8 +118,9 @@ def test_by_key_sorts_numbers_as_numbers():
 
 def test_in_time_gives_stretches_in_order():
     deal = dealt(in_time(), rows=11, clients=3)  # 4, 4 and 3 rows
-    assert deal.steps == 3
-    np.testing.assert_array_equal(deal.rows(0, 1, 3), [[0, 4, 8], [1, 5, 9], [2, 6, 10]])
+    assert deal.steps == 4
+    found = [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, -1]]
+    np.testing.assert_array_equal(deal.rows(0, 1, 4), found)
 
 
 def test_an_empty_client_is_refused():

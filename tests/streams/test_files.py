@@ -55,13 +55,13 @@ def table(rows=200, seed=0):
 def test_each_clients_rows_come_in_the_order_of_the_file(kind, tmp_path):
     data = table()
     stream = opened(kind, write(kind, data, tmp_path), target="load", key="zone")
-    shortest = data.groupby("zone").size().min()
-    assert (stream.clients, stream.steps) == (3, shortest)
-    shown, hidden = stream.chunk(0, 1, stream.steps)
+    assert (stream.clients, stream.steps) == (3, data.groupby("zone").size().max())
+    shown, hidden, here = stream.chunk(0, 1, stream.steps)
     for k, zone in enumerate("abc"):
-        mine = data[data.zone == zone][:shortest]
-        np.testing.assert_allclose(shown[:, k], mine[["heat", "wind"]], rtol=1e-6)
-        np.testing.assert_allclose(hidden[:, k], mine.load, rtol=1e-6)
+        mine = data[data.zone == zone]
+        assert here[:, k].tolist() == [1] * len(mine) + [0] * (stream.steps - len(mine))
+        np.testing.assert_allclose(shown[: len(mine), k], mine[["heat", "wind"]], rtol=1e-6)
+        np.testing.assert_allclose(hidden[: len(mine), k], mine.load, rtol=1e-6)
     assert (shown.dtype, hidden.dtype) == (np.float32, np.float32)
     assert stream.rows() is None
 
@@ -106,7 +106,7 @@ def test_without_a_key_there_is_one_client(kind, tmp_path):
 def test_features_may_be_named_and_labels_are_integers(kind, tmp_path):
     path = write(kind, table(), tmp_path)
     stream = opened(kind, path, target="wind", key="zone", features=["load"], classes=True)
-    shown, hidden = stream.chunk(0, 1, 4)
+    shown, hidden, _ = stream.chunk(0, 1, 4)
     assert shown.shape == (4, 3, 1)
     assert hidden.dtype == np.int32
 

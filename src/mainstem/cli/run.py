@@ -31,7 +31,7 @@ def run(
     from mainstem.errors import Diverged
     from mainstem.lab import run_file
 
-    warnings.simplefilter("ignore", Diverged)  # said below, for finished runs too
+    warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
     rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem)
     if json:
         show.as_json({"runs": rows, "figure": str(figure)})

@@ -291,10 +291,12 @@ def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.n
             end = min(first + STEPS - 1, last)
             table = stream.chunk(question.seed, first, end)
             for tally, prefix in zip(tallies, prefixes, strict=True):
-                tally += np.bincount(table[: max(0, prefix - first + 1)].ravel(), minlength=count)
+                dealt = table[: max(0, prefix - first + 1)].ravel()
+                tally += np.bincount(dealt[dealt >= 0], minlength=count)
         used = np.flatnonzero(np.sum(tallies, axis=0))
         rows = jax.tree.map(lambda x: np.asarray(x)[used], known)
-        return rows, [tally[used] / tally.sum() for tally in tallies]
+        totals = [prefix * stream.clients for prefix in prefixes]
+        return rows, [tally[used] / total for tally, total in zip(tallies, totals, strict=True)]
     rows = _replayed(question, last)
     share = np.repeat(np.arange(1, last + 1), stream.clients)
     here = 1 if rows.count is None else rows.count > 0

@@ -108,7 +108,7 @@ def minimise_sum(
     quadratic = decompose(given)
     if domain.reach == math.inf:
         # In units in which the diagonal of A is 1: then an eigenvalue at the level of rounding means that
-        # directions cannot be told apart, not that one of them has small numbers.
+        # directions cannot be separated, not that one of them has small numbers.
         unit = np.sqrt(np.where(given.diagonal > 0, given.diagonal, 1.0))
         found = anywhere(decompose(given.scaled(unit)), domain, tolerance, unit)
         if found is not None:

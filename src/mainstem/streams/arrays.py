@@ -9,7 +9,7 @@ import numpy as np
 
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
-from mainstem.streams.deal import Deal, Dealt, evenly
+from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
 from mainstem.value import leaf, part, static, value
 
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
 @value
 class indexed(Sampler):
-    """Sampler over rows on the device: a piece is the index of a row.
+    """Sampler over rows on the device: a piece is the index of a row, or with `gaps` -1 for no sample.
 
     >>> indexed(np.eye(2), np.array([5, 6])).sample(1, None, None).hidden.tolist()
     6
@@ -33,9 +33,19 @@ class indexed(Sampler):
 
     features: Any = leaf()
     target: Any = leaf()
+    gaps: bool = static(default=False)
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        return Sample(jnp.asarray(self.features)[piece], jnp.asarray(self.target)[piece])
+        features, target = jnp.asarray(self.features), jnp.asarray(self.target)
+        if not self.gaps:
+            return Sample(features[piece], target[piece])
+        row, here = jnp.maximum(piece, 0), (jnp.asarray(piece) >= 0).astype(jnp.int32)
+        return Sample(features[row], target[row], here)
+
+
+def usual(keys: Any) -> Deal:
+    """The deal of rows with these keys, if none is given."""
+    return evenly() if keys is None else by_key()
 
 
 class Rows(Hosted):
@@ -68,12 +78,12 @@ class Rows(Hosted):
 
     @property
     def steps(self) -> int | None:
-        """The number of steps for which every client has rows; None: the rows are repeated without end."""
+        """The number of steps; None: the rows are repeated without end."""
         return self.dealt.steps
 
     @property
     def device(self) -> Sampler:
-        return indexed(self.table.features, self.table.target)
+        return indexed(self.table.features, self.table.target, self.dealt.gaps)
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
         return self.dealt.rows(seed, first, last)
@@ -113,9 +123,9 @@ def _refuse_gaps(owner: str, name: str, array: np.ndarray, dealt: Dealt) -> None
 
 @value
 class arrays(Rows):
-    """Rows of `features` with their `target`, dealt to `clients` (evenly by default).
+    """Rows of `features` with their `target`, dealt to `clients`.
 
-    `keys` contains each row's client, for ``deal=by_key()``.
+    `keys` contains each row's client: with keys the rows are dealt by key, else evenly, unless `deal` is given.
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)
@@ -126,9 +136,9 @@ class arrays(Rows):
     features: Any = leaf(checked=_numbers)
     target: Any = leaf(checked=_numbers)
     clients: Any = static(default=None)
-    deal: Deal = part(Deal, "evenly()", default=evenly())
+    deal: Deal | None = part(Deal, "evenly()", default=None)
     keys: Any = leaf(default=None, checked=_names)
 
     @property
     def table(self) -> Table:
-        return Table(self.features, self.target, self.keys, self.deal)
+        return Table(self.features, self.target, self.keys, self.deal or usual(self.keys))

@@ -7,8 +7,8 @@ import numpy as np
 
 from mainstem import datasets
 from mainstem.errors import MainstemError
-from mainstem.streams.arrays import Rows, Table
-from mainstem.streams.deal import Deal, by_key, evenly
+from mainstem.streams.arrays import Rows, Table, usual
+from mainstem.streams.deal import Deal, evenly
 from mainstem.value import integer, part, static, value
 
 
@@ -59,5 +59,5 @@ class dataset(Rows):
         whole = datasets.load(self.source)
         used = len(whole.target) - whole.held_out
         keys = None if whole.keys is None else whole.keys[:used]
-        deal = self.deal or (evenly() if keys is None else by_key())
+        deal = self.deal or usual(keys)
         return Table(whole.features[:used], whole.target[:used], keys, deal)

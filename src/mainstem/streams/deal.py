@@ -1,4 +1,8 @@
-"""Deals: ways to assign rows to clients and steps. The result states which row client k gets at step t."""
+"""Deals: ways to assign rows to clients and steps. The result states which row client k gets at step t.
+
+Every deal has `ends`: what happens when the rows of a client end before those of the others. It is "silent" and
+gets no further samples, it begins again with its first row ("repeat"), or the stream ends for all ("cut").
+"""
 
 import abc
 import dataclasses
@@ -8,7 +12,10 @@ import numpy as np
 
 from mainstem import check
 from mainstem.errors import BadData
-from mainstem.value import Value, integer, positive, value
+from mainstem.value import Value, integer, one_of, positive, value
+
+NO_ROW = -1
+SILENT, REPEAT, CUT = ENDS = "silent", "repeat", "cut"
 
 
 class Dealt(abc.ABC):
@@ -16,10 +23,11 @@ class Dealt(abc.ABC):
 
     clients: int
     steps: int | None  # None: the rows are repeated without end
+    gaps: bool  # whether a client can be without a row at a step
 
     @abc.abstractmethod
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        """The rows of steps `first` to `last`, int32 [steps, clients]."""
+        """The rows of steps `first` to `last`, int32 [steps, clients]; `NO_ROW`: none."""
 
     @abc.abstractmethod
     def owner(self, row: int) -> str:
@@ -38,21 +46,23 @@ class Deal(Value):
 class evenly(Deal):
     """Deals shuffled rows in turn and repeats them, each pass in a new order (Kwon et al. 2023, Section 5).
 
-    The order is drawn from the run's seed.
+    The order is drawn from the run's seed. With `ends` "silent" or "cut" there is one pass.
 
     >>> evenly().to(np.zeros(4), None, clients=2).rows(seed=0, first=1, last=2).shape
     (2, 2)
     """
 
+    ends: str = one_of(*ENDS, default=REPEAT)
+
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
-        return InTurn(_needed("evenly", clients), len(target))
+        return InTurn(_needed("evenly", clients), len(target), self.ends)
 
 
 @value
 class by_label(Deal):
     """Label skew: deals each label's rows by a Dirichlet(alpha) draw; a smaller alpha gives more skew.
 
-    Each client repeats its own rows without end, in a fixed shuffled order.
+    Each client gets its own rows in a fixed shuffled order, and repeats them without end.
 
     >>> by_label(alpha=0.5).to(np.arange(100) % 10, None, clients=5).clients
     5
@@ -60,6 +70,7 @@ class by_label(Deal):
 
     alpha: float = positive()
     seed: int = integer(default=0, least=0)
+    ends: str = one_of(*ENDS, default=REPEAT)
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
         clients = _needed("by_label", clients)
@@ -72,16 +83,18 @@ class by_label(Deal):
             owner[mine] = draw.choice(clients, len(mine), p=draw.dirichlet(skew))
         order = draw.permutation(len(target))
         shares = [order[owner[order] == k] for k in range(clients)]
-        return _shared("by_label", shares, repeat=True)
+        return _shared("by_label", shares, self.ends)
 
 
 @value
 class by_key(Deal):
-    """One client per key, in sorted order; rows in their original order, without repetition.
+    """One client per key, in sorted order; rows in their original order.
 
-    >>> by_key().to(np.zeros(5), ["b", "a", "b", "b", "a"], clients=None).rows(0, 1, 2).tolist()
-    [[1, 0], [4, 2]]
+    >>> by_key().to(np.zeros(5), ["b", "a", "b", "b", "a"], clients=None).rows(0, 1, 3).tolist()
+    [[1, 0], [4, 2], [-1, 3]]
     """
+
+    ends: str = one_of(*ENDS, default=SILENT)
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
         if keys is None:
@@ -93,20 +106,22 @@ class by_key(Deal):
             wanted = f"be left out or {len(names)}, the keys"
             raise check.refuse("by_key", "clients", wanted, clients)
         shares = [np.flatnonzero(np.asarray(keys) == name) for name in names]
-        return _shared("by_key", shares, repeat=False)
+        return _shared("by_key", shares, self.ends)
 
 
 @value
 class in_time(Deal):
-    """Contiguous in time: the first rows go to the first client, and so on, without repetition.
+    """Contiguous in time: the first rows go to the first client, and so on.
 
-    >>> in_time().to(np.zeros(5), None, clients=2).rows(0, 1, 2).tolist()
-    [[0, 3], [1, 4]]
+    >>> in_time().to(np.zeros(5), None, clients=2).rows(0, 1, 3).tolist()
+    [[0, 3], [1, 4], [2, -1]]
     """
+
+    ends: str = one_of(*ENDS, default=SILENT)
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
         shares = np.array_split(np.arange(len(target)), _needed("in_time", clients))
-        return _shared("in_time", shares, repeat=False)
+        return _shared("in_time", shares, self.ends)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,10 +130,26 @@ class InTurn(Dealt):
 
     clients: int
     count: int  # number of rows
+    ends: str
 
-    steps = None
+    @property
+    def steps(self) -> int | None:  # type: ignore[override]
+        """The number of steps of one pass; None: there is no last pass."""
+        if self.ends == REPEAT:
+            return None
+        return -(-self.count // self.clients) if self.ends == SILENT else self.count // self.clients
+
+    @property
+    def gaps(self) -> bool:  # type: ignore[override]
+        """Whether the last step is one of some clients only."""
+        return self.ends == SILENT and self.count % self.clients > 0
 
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
+        if self.ends != REPEAT:
+            order = _shuffled(self.count, seed, 0)
+            short = -len(order) % self.clients
+            order = np.concatenate([order, np.full(short, NO_ROW, np.int32)])
+            return order.reshape(-1, self.clients)[first - 1 : last]
         begin, end = (first - 1) * self.clients, last * self.clients
         passes = range(begin // self.count, (end - 1) // self.count + 1)
         order = np.concatenate([_shuffled(self.count, seed, which) for which in passes])
@@ -136,31 +167,43 @@ def _shuffled(count: int, seed: int, which: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Shared(Dealt):
-    """Each client has its own rows: repeated without end, or for as long as all clients have rows."""
+    """Each client has its own rows."""
 
     clients: int
     steps: int | None
+    gaps: bool
     order: np.ndarray  # the rows of client 0, then of client 1, ...
     begins: np.ndarray  # each client's first index in `order`
     lengths: np.ndarray
 
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        turn = np.arange(first - 1, last)[:, None] % self.lengths
-        return self.order[self.begins + turn].astype(np.int32)
+        steps = np.arange(first - 1, last)[:, None]
+        found = self.order[self.begins + steps % self.lengths].astype(np.int32)
+        return np.where(steps < self.lengths, found, NO_ROW) if self.gaps else found
 
     def owner(self, row: int) -> str:
         place = int(np.flatnonzero(self.order == row)[0])
         return f"client {int(np.searchsorted(self.begins, place, side='right')) - 1}"
 
 
-def _shared(owner: str, shares: list[np.ndarray], repeat: bool) -> Shared:
+def _shared(owner: str, shares: list[np.ndarray], ends: str) -> Shared:
     lengths = np.array([len(share) for share in shares])
     if not lengths.all():
         empty = int(np.flatnonzero(lengths == 0)[0])
         raise BadData(f"{owner}: client {empty} of {len(shares)} gets no rows: take fewer clients")
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    steps = None if repeat else int(lengths.min())
-    return Shared(len(shares), steps, np.concatenate(shares), begins, lengths)
+    place = np.concatenate(shares), begins, lengths
+    return Shared(len(shares), last_step(ends, lengths), has_gaps(ends, lengths), *place)
+
+
+def last_step(ends: str, lengths: np.ndarray) -> int | None:
+    """The number of steps of a stream whose clients have so many rows; None: there is no end."""
+    return {SILENT: int(lengths.max()), REPEAT: None, CUT: int(lengths.min())}[ends]
+
+
+def has_gaps(ends: str, lengths: np.ndarray) -> bool:
+    """Whether a client can be without a row at a step."""
+    return ends == SILENT and bool(lengths.min() < lengths.max())
 
 
 def _needed(owner: str, clients: int | None) -> int:

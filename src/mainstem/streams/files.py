@@ -19,8 +19,9 @@ import numpy as np
 
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
+from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
-from mainstem.value import flag, static, value
+from mainstem.value import flag, one_of, static, value
 
 BATCH = 65536  # rows read at a time
 
@@ -57,6 +58,7 @@ class File(Hosted):
     key: str | None
     features: Sequence[str] | None
     classes: bool
+    ends: str
 
     @abc.abstractmethod
     def batches(self) -> Iterator[Any]:
@@ -90,17 +92,21 @@ class File(Hosted):
         return len(self.spool.names)
 
     @property
-    def steps(self) -> int:
-        """The number of rows of the client with the fewest rows."""
-        return int(self.spool.lengths.min())
+    def steps(self) -> int | None:
+        """The number of steps; None: the rows are repeated without end."""
+        return last_step(self.ends, self.spool.lengths)
 
     @property
     def device(self) -> Sampler:
         return passed()
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
-        rows = np.arange(first - 1, last)[:, None] + self.spool.begins
-        return np.asarray(self.spool.features[rows]), np.asarray(self.spool.target[rows])
+        spool, steps = self.spool, np.arange(first - 1, last)[:, None]
+        rows = spool.begins + steps % spool.lengths
+        found = np.asarray(spool.features[rows]), np.asarray(spool.target[rows])
+        if not has_gaps(self.ends, spool.lengths):
+            return found
+        return *found, (steps < spool.lengths).astype(np.int32)
 
     def targets(self) -> np.ndarray:
         """All targets, in the order of the file."""
@@ -120,14 +126,15 @@ class csv(File):
     r"""Rows of a CSV file with a header; the column `key` contains each row's client.
 
     `features` are all other columns by default; with `classes` the target is an integer label.
-    The number of steps is the number of rows of the client with the fewest rows.
+    When its rows have ended, a client gets no further samples; with `ends="repeat"` it begins again,
+    with `ends="cut"` the stream ends for all.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
     ...     written = path.write_text("site,heat,load\na,1,2\nb,3,4\nb,5,6\n")
     ...     stream = csv(path, target="load", key="site")
     >>> stream.clients, stream.steps
-    (2, 1)
+    (2, 2)
     """
 
     path: str = static(checked=_path)
@@ -135,6 +142,7 @@ class csv(File):
     key: str | None = static(default=None)
     features: Sequence[str] | None = static(default=None, checked=_listed)
     classes: bool = flag(default=False)
+    ends: str = one_of(*ENDS, default=SILENT)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.csv as pacsv
@@ -161,6 +169,7 @@ class parquet(File):
     key: str | None = static(default=None)
     features: Sequence[str] | None = static(default=None, checked=_listed)
     classes: bool = flag(default=False)
+    ends: str = one_of(*ENDS, default=SILENT)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq

@@ -18,6 +18,8 @@ def same(one: Any, other: Any, what: str, tolerance: float = 0.0) -> None:
     """
     one, other = np.asarray(one), np.asarray(other)
     promised(one.shape == other.shape, f"{what}: shapes", one.shape, other.shape)
+    if one.dtype == bool:
+        one, other = one.astype(int), other.astype(int)
     equal = (one == other) | (np.isnan(one) & np.isnan(other))
     apart = np.where(equal, 0.0, np.abs(one - other))
     apart = np.where(np.isnan(apart), np.inf, apart) / np.maximum(1, np.fmax(abs(one), abs(other)))
