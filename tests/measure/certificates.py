@@ -15,7 +15,8 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts
 from mainstem.base import Domain, Problem, Stream
-from mainstem.measure.hindsight import Hindsight, Question, best_fixed
+from mainstem.measure.hindsight import best_fixed
+from mainstem.measure.question import Hindsight, Question
 from tests.algorithms.table import tabled
 
 mp.mp.dps = 60

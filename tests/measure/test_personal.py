@@ -11,8 +11,8 @@ import mainstem as ms
 from mainstem import parts, problems, streams
 from mainstem.base import constant
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Question
 from mainstem.measure.personal_hindsight import Sums, _eliminated, best_pair
+from mainstem.measure.question import Question
 from mainstem.spec import name_of
 
 TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

@@ -20,9 +20,10 @@ from mainstem import random, replay
 from mainstem.base import Domain, Flat, Form, cast
 from mainstem.errors import BadData
 from mainstem.measure.certificate import EPS, Solution
-from mainstem.measure.hindsight import MOST, STEPS, Hindsight, Question, solved
 from mainstem.measure.quadratic_sums import SPARE
+from mainstem.measure.question import Hindsight, Question, solved
 from mainstem.measure.solver import minimise
+from mainstem.measure.weighted_losses import MOST, STEPS
 from mainstem.parts import l2_ball
 from mainstem.value import integer, positive, value
 

@@ -11,7 +11,9 @@ import numpy as np
 from mainstem import check, random, replay
 from mainstem.base import At, Domain, Flat, Problem, Sample, Sampler, Stream, cast
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Hindsight, Question, best_fixed, weighted
+from mainstem.measure.hindsight import best_fixed
+from mainstem.measure.question import Hindsight, Question
+from mainstem.measure.weighted_losses import weighted
 
 BATCH = 256  # samples whose gradients are in memory at once
 REST = slice(1, None)

@@ -10,8 +10,9 @@ from mainstem import check
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.certificate import certified
-from mainstem.measure.hindsight import Question, best_fixed
+from mainstem.measure.hindsight import best_fixed
 from mainstem.measure.personal_hindsight import best_pair
+from mainstem.measure.question import Question
 from mainstem.measure.steps import best_each
 
 KINDS = {

@@ -10,10 +10,10 @@ import numpy as np
 
 from mainstem.base import Form, Problem
 from mainstem.errors import BadData
-from mainstem.measure.hindsight import Hindsight, Question
 from mainstem.measure.prefix import Prefix
 from mainstem.measure.quadratic_solver import minimise_sum
 from mainstem.measure.quadratic_sums import about_zero
+from mainstem.measure.question import Hindsight, Question
 
 
 def minima(forms: Form, question: Question) -> Hindsight:

@@ -55,7 +55,9 @@ class evenly(Deal):
     ends: str = one_of(*ENDS, default=REPEAT)
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
-        return InTurn(_needed("evenly", clients), len(target), self.ends)
+        clients, count = _needed("evenly", clients), len(target)
+        lengths = (count + np.arange(clients)) // clients  # of one pass, in increasing order
+        return InTurn(clients, last_step(self.ends, lengths), has_gaps(self.ends, lengths), count)
 
 
 @value
@@ -129,23 +131,12 @@ class InTurn(Dealt):
     """All rows, dealt to the clients in turn, each pass in a new order."""
 
     clients: int
+    steps: int | None
+    gaps: bool
     count: int  # number of rows
-    ends: str
-
-    @property
-    def steps(self) -> int | None:  # type: ignore[override]
-        """The number of steps of one pass; None: there is no last pass."""
-        if self.ends == REPEAT:
-            return None
-        return -(-self.count // self.clients) if self.ends == SILENT else self.count // self.clients
-
-    @property
-    def gaps(self) -> bool:  # type: ignore[override]
-        """Whether the last step is one of some clients only."""
-        return self.ends == SILENT and self.count % self.clients > 0
 
     def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        if self.ends != REPEAT:
+        if self.steps is not None:
             order = _shuffled(self.count, seed, 0)
             short = -len(order) % self.clients
             order = np.concatenate([order, np.full(short, NO_ROW, np.int32)])

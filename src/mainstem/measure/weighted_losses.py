@@ -1,0 +1,134 @@
+"""The distinct samples of a stream with their frequencies, and the weighted mean of their losses."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random, replay
+from mainstem.base import At, Flat, Problem, Sample, Sampler, cast
+from mainstem.errors import BadData
+from mainstem.measure.certificate import EPS
+from mainstem.measure.question import Question
+
+STEPS = 4096  # steps replayed at a time
+MOST = 2**31  # bytes of samples that may be in memory at once
+
+
+def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.ndarray]]:
+    """(the distinct samples, for each prefix the share of each sample)."""
+    stream, last = question.stream, max(prefixes)
+    known = stream.rows()
+    if known is not None:
+        count = len(jax.tree.leaves(known)[0])
+        tallies = [np.zeros(count) for _ in prefixes]
+        for first in range(1, last + 1, STEPS):
+            end = min(first + STEPS - 1, last)
+            table = stream.chunk(question.seed, first, end)
+            for tally, prefix in zip(tallies, prefixes, strict=True):
+                dealt = table[: max(0, prefix - first + 1)].ravel()
+                tally += np.bincount(dealt[dealt >= 0], minlength=count)
+        used = np.flatnonzero(np.sum(tallies, axis=0))
+        rows = jax.tree.map(lambda x: np.asarray(x)[used], known)
+        totals = [prefix * stream.clients for prefix in prefixes]
+        return rows, [tally[used] / total for tally, total in zip(tallies, totals, strict=True)]
+    rows = _replayed(question, last)
+    share = np.repeat(np.arange(1, last + 1), stream.clients)
+    here = 1 if rows.count is None else rows.count > 0
+    return rows, [here * (share <= prefix) / (prefix * stream.clients) for prefix in prefixes]
+
+
+def _replayed(question: Question, last: int) -> Sample:
+    """All samples of the first `last` steps, ordered by step."""
+    stream, key = question.stream, jnp.asarray(random.root(question.seed))
+    parts = []
+    with jax.enable_x64(True):
+        for first in range(1, last + 1, STEPS):
+            end = min(first + STEPS - 1, last)
+            given = replay.given(stream, question.seed, first, end, "float64")
+            steps = jnp.arange(first, end + 1)
+            part = jax.device_get(_samples(key, *given, steps, clients=stream.clients))
+            if sum(x.nbytes for x in jax.tree.leaves(part)) * last / (end - first + 1) > MOST:
+                raise BadData("regret: the samples do not fit in memory: ask for a shorter prefix")
+            parts.append(part)
+    joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), joined)
+
+
+@partial(jax.jit, static_argnames="clients")
+def _samples(
+    key: Any, sampler: Sampler, drawn: Any, pieces: Any, steps: Any, *, clients: int
+) -> Sample:
+    """The samples of all clients at each step."""
+    ks = jnp.arange(clients)
+    return jax.vmap(lambda pieces, t: replay.arrived(sampler, key, drawn, pieces, t, ks))(
+        pieces, steps
+    )
+
+
+class WeightedLoss:
+    """The weighted mean loss over the rows, in float64, with its derivatives."""
+
+    def __init__(self, problem: Problem, rows: Sample):
+        self.size = problem.parameters
+        self._widest = _widest(rows.shown)  # of the features
+        vectors = Flat(problem)
+        rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
+
+        def seen(sample: Sample) -> Any:
+            at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+            decision = vectors.decide(vectors.init(at.key), sample.shown, at)
+            return vectors.reveal(decision, sample)
+
+        def mean(params: Any, weights: Any, rows: Any) -> Any:
+            losses = jax.vmap(lambda sample: vectors.loss(params, seen(sample)))(rows)
+            return weights @ losses
+
+        def sizes(params: Any, weights: Any, rows: Any) -> Any:
+            def add(total: Any, given: Any) -> tuple[Any, None]:
+                sample, weight = given
+                each = jax.value_and_grad(lambda params: vectors.loss(params, seen(sample)))(params)
+                return jax.tree.map(lambda x, y: x + weight * abs(y), total, each), None
+
+            return jax.lax.scan(add, (0.0, jnp.zeros_like(params)), (rows, weights))[0]
+
+        gradient = jax.jit(jax.value_and_grad(mean))
+        hessian = jax.jit(jax.hessian(mean))
+        summed = jax.jit(sizes)
+        self._gradient = lambda params, weights: gradient(params, weights, rows)
+        self._hessian = lambda params, weights: hessian(params, weights, rows)
+        self._sizes = lambda params, weights: summed(params, weights, rows)
+
+    def at(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        value, gradient = self._gradient(params, weights)
+        return float(value), np.asarray(gradient, np.float64)
+
+    def sizes(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The weighted mean of the absolute losses, and that of the absolute gradients."""
+        value, gradient = self._sizes(jnp.asarray(params), jnp.asarray(weights))
+        return float(value), np.asarray(gradient, np.float64)
+
+    def errors(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Bounds on the rounding errors of value and gradient.
+
+        Each loss is computed as if its model were off by `each` ulp, entry by entry, and all are summed up. The
+        second derivatives in the scores are at most the first ones, as for logistic and softmax losses.
+        """
+        value, slope = self.sizes(params, weights)
+        each, total = (8 + params.size) * EPS, (32 + len(weights)) * EPS
+        scores = self._widest * float(abs(params).max(initial=0))
+        wrong = total * value + each * float(abs(params) @ slope)
+        return wrong, (total + each * (1 + scores)) * slope
+
+    def curve(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The matrix of second derivatives."""
+        return np.asarray(self._hessian(params, weights), np.float64)
+
+
+def _widest(shown: Any) -> float:
+    """The largest sum of absolute features of a sample, with an intercept."""
+    leaves = [np.abs(np.asarray(x, np.float64)) for x in jax.tree.leaves(shown)]
+    return 1 + sum(float(x.reshape(len(x), -1).sum(axis=1).max(initial=0)) for x in leaves)
