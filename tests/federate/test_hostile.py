@@ -65,7 +65,8 @@ class Attack:
         return self.packed(step=0)
 
     def version(self):
-        return self.packed(version=self.draw.randrange(2**20, 2**62))
+        """At a step that no honest upload can have taken already."""
+        return self.packed(step=2**40, version=self.draw.randrange(2**20, 2**62))
 
     def weight(self):
         return self.packed(weight=self.draw.choice([float("nan"), float("inf"), -1.0, 0.0]))
