@@ -31,7 +31,7 @@ check: .venv/test
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --durations 40
 
 test-slow: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m slow
 
 test-oldest: # the quick tests with the oldest versions that pyproject.toml allows
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest

@@ -58,6 +58,7 @@ def test_rows_are_ranked_and_within_the_budget(digits):
     assert all(row.why and row.parameters.startswith("step=") for row in advice.rows)
 
 
+@pytest.mark.slow
 def test_bits_are_those_of_the_run(digits):
     problem, stream, advice = digits
     for row in advice.rows[:2]:

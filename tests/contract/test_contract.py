@@ -19,6 +19,8 @@ SLOW = (
     "SendEpochs",
     "FollowResiduals",
     "Resolve",
+    "fictitious_play",  # as fedres_erm
+    "central",  # as fedres_sgd
     "ofediq median",
     "fedogd schedule",
     "fedomd simplex",
@@ -38,7 +40,7 @@ OF_THE_ENGINE = (
     "numbers_are_traced",
     "one_client_is_enough",
 )
-ENGINE_TRIED_BY = ("fedogd", "ofediq quantised", "fedomd box", "fedres_sgd")
+ENGINE_TRIED_BY = ("ofediq quantised", "fedres_sgd")
 
 
 def _case(name, clause):

@@ -158,6 +158,7 @@ def test_usps_from_openml(shared: Path, mirrored: Any, cache_folder: Path) -> No
     comes_back("usps", arrays, cache_folder)
 
 
+@pytest.mark.slow
 def test_usps_from_libsvm_when_openml_is_away(
     shared: Path, mirrored: Any, cache_folder: Path
 ) -> None:
@@ -203,6 +204,7 @@ def test_air_quality(shared: Path, mirrored: Any, cache_folder: Path) -> None:
     comes_back("air_quality", cached(shared, "air_quality"), cache_folder)
 
 
+@pytest.mark.slow
 def test_appliances_energy(shared: Path, mirrored: Any, cache_folder: Path) -> None:
     cells = stored_csv(shared, "appliances_energy")
     data = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in cells).encode()

@@ -13,7 +13,7 @@ def world():
 
 def run(folder):
     return ms.simulate(
-        *world(), steps=1500, seed=5, folder=folder, checkpoint=0.0, chunk=50, measure=["average"]
+        *world(), steps=600, seed=5, folder=folder, checkpoint=0.0, chunk=50, measure=["average"]
     )
 
 

@@ -122,7 +122,7 @@ def test_a_cohort_never_drops_a_participant():
 
 
 DEVICES = """
-import numpy as np, jax, mainstem as ms
+import sys, numpy as np, jax, mainstem as ms
 assert jax.device_count() == 4
 problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=20)
 sea = ms.streams.sea_quadratic(clients=20, dimension=3)
@@ -134,7 +134,7 @@ cases = [
     (ms.fedsea(0.1, period=3), quadratic, sea, {"measure": ["expected", "collective"]}),
     (ms.fedomd(0.1, collect=ms.parts.median()), quadratic, sea, {"network": ms.network(up=2, down=1)}),
 ]
-for algorithm, problem, stream, more in cases:
+for algorithm, problem, stream, more in (cases[int(n)] for n in sys.argv[1:]):
     runs = [
         ms.simulate(algorithm, problem, stream, steps=11, dtype="float64", devices=n, **more)
         for n in (None, 4)
@@ -149,10 +149,13 @@ except ms.MainstemError as error:
 """
 
 
-def test_clients_spread_over_four_devices_give_the_same_run():
+@pytest.mark.parametrize(
+    "cases", ["14", pytest.param("023", marks=pytest.mark.slow)], ids=["quick", "rest"]
+)
+def test_clients_spread_over_four_devices_give_the_same_run(cases):
     flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"
     done = subprocess.run(
-        [sys.executable, "-c", DEVICES],
+        [sys.executable, "-c", DEVICES, *cases],
         env={**os.environ, "XLA_FLAGS": flags},
         capture_output=True,
         text=True,

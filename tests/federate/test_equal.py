@@ -59,7 +59,7 @@ def url(nats_server):
     return nats_server.url
 
 
-QUICK = ("fedogd", "fedogd adam", "ofediq quantised", "fedomd box", "fedres_sgd", "dynamic_fedavg")
+QUICK = ("ofediq quantised", "fedomd box", "fedres_sgd")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_in_single_precision_too(url):
 @pytest.mark.parametrize(
     "given",
     [
-        {"participation": parts.bernoulli(0.7)},
+        pytest.param({"participation": parts.bernoulli(0.7)}, marks=pytest.mark.slow),
         {"participation": parts.exactly(2), "sync": parts.every(3), "codec": parts.top_k(5)},
         {"participation": parts.bernoulli(0.4), "sync": parts.after_steps([1, 4, 5, 11, 16])},
     ],

@@ -6,7 +6,7 @@ import pytest
 import mainstem as ms
 from tests.measure.certificates import drawn, refuted
 
-BLOCK = 25  # instances of a test
+BLOCK = 10  # instances of a test
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def test_it_is_a_numpy_loop(made):
 
 
 def test_it_has_an_automatic_step_and_advice(made):
-    stream = ms.streams.digits(clients=10)
+    stream = ms.streams.digits(clients=40)
     own = made.replace(step="auto")
-    run = ms.simulate(own, PROBLEM, stream, steps=100)
+    run = ms.simulate(own, PROBLEM, stream, steps=100, measure=())
     assert run.algorithm.step.always > 0
     assert run.accuracy[-1] > 0.6
     advice = ms.advise(PROBLEM, stream, budget=0.1, steps=100, also=[own])

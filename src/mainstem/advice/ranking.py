@@ -82,10 +82,10 @@ def advise(
     others whatever uplink they use; a step that is "auto" is chosen for them.
 
     >>> import mainstem as ms
-    >>> problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=1000)
-    >>> advice = ms.advise(problem, stream, budget=0.01, steps=500)
+    >>> problem, stream = ms.problems.quadratic(5), ms.streams.sea_quadratic(clients=20, dimension=5)
+    >>> advice = ms.advise(problem, stream, budget=0.1, steps=500)
     >>> advice.best.codec
-    quantiser(levels=3, blocks=14)
+    quantiser(levels=17)
     """
     check.instance("advise", "problem", problem, Problem, "softmax(features=64, classes=10)")
     check.instance("advise", "stream", stream, Stream, "digits(clients=100)")

@@ -25,8 +25,8 @@ SPECIAL = 2  # the client that is not sampled, or gets no samples
 def check_algorithm(algorithm: Algorithm, world: World | None = None) -> None:
     """Checks every clause of the contract; `world` is a problem and a stream of 6 clients for the test runs.
 
-    >>> import mainstem as ms
-    >>> check_algorithm(ms.ofediq(step=0.1, rate=0.5, levels=3))
+    >>> [clause.__name__ for clause in CLAUSES][:2]
+    ['same_key_same_trace', 'fast_path_is_the_reference']
     """
     check_value(algorithm)
     for clause in CLAUSES:
