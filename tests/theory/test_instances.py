@@ -213,7 +213,14 @@ THEOREMS = {  # what is checked, on what; how near to its bound some instance mu
 }
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count",
+    [
+        2,
+        pytest.param(40, marks=pytest.mark.slow),
+        pytest.param(200, marks=[pytest.mark.slow, pytest.mark.long]),
+    ],
+)
 @pytest.mark.parametrize("theorem", THEOREMS)
 def test_no_instance_is_above_its_bound(theorem, count):
     """And some come near it, so the property could fail."""
