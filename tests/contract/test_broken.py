@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from mainstem import extend as mx
+from mainstem.testing import algorithms as contract
 from mainstem.testing import check_algorithm
+from mainstem.testing.algorithms import fast_path_is_the_reference, idle_merge_moves_nothing
 from mainstem.testing.comparisons import another, same
 from tests.contract.attentive import Attentive
 
@@ -51,17 +53,18 @@ class Boastful(mx.Algorithm):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "message"),
+    ("algorithm", "clause", "message"),
     [
-        (Restless(), r"Restless.* breaks idle_merge_moves_nothing \(If no client is sampled, .*"
+        (Restless(), idle_merge_moves_nothing, r"Restless.* breaks idle_merge_moves_nothing \(If no client is sampled, .*"
          r"the server's model, at the start and after idle merges: -?\d.* and -?\d.* differ at \["),
-        (Boastful(), r"Boastful.* breaks fast_path_is_the_reference \(With the shortcuts .*"
+        (Boastful(), fast_path_is_the_reference, r"Boastful.* breaks fast_path_is_the_reference \(With the shortcuts .*"
          r"collective, fast and reference: nan and \d.* differ at \["),
     ],
     ids=["moves", "trait"],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::mainstem.errors.Diverged")
-def test_the_error_names_the_promise_and_the_numbers(algorithm, message):
+def test_the_error_names_the_promise_and_the_numbers(algorithm, clause, message, monkeypatch):
+    monkeypatch.setattr(contract, "CLAUSES", (clause,))
     with pytest.raises(AssertionError, match=message):
         check_algorithm(algorithm)
 

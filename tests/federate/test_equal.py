@@ -69,6 +69,7 @@ def test_lockstep_equals_the_simulation(name, url):
     compare(url, CASES[name], "float64", 1e-9)
 
 
+@pytest.mark.slow
 def test_in_single_precision_too(url):
     compare(url, Case(ms.fedomd(0.1, sync=ms.parts.every(3))), "float32", 1e-4)
 

@@ -98,6 +98,7 @@ def advise(
         raise check.refuse("advise", "also", wanted, list(also))
     if problem.personal:
         return _with_own_parts(problem, stream, budget, steps, seed)
+    ways = [way_of(own, stream.clients, problem.parameters, steps) for own in also]  # or refused
     pilot = run_pilot(problem, stream, steps, seed=seed)
     rows = []
     for make, why in _candidates(problem, stream.clients, budget, steps):
@@ -105,8 +106,7 @@ def advise(
         step = _short(best_step(way, pilot, steps))
         algorithm = make(step)
         rows.append(_row(algorithm, step, way, pilot, steps, why))
-    for own in also:
-        way = way_of(own, stream.clients, problem.parameters, steps)
+    for own, way in zip(also, ways, strict=True):
         step = _short(best_step(way, pilot, steps))
         chosen = with_steps(own, constant(step))
         taken = next((it.always for _, it in parts_of(chosen) if isinstance(it, Step)), None)

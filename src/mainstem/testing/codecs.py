@@ -16,7 +16,7 @@ def check_codec(codec: Codec, size: int = 40) -> None:
     """Checks the number of bytes, the code after a round trip, and the declared errors.
 
     >>> from mainstem import parts
-    >>> check_codec(parts.quantiser(levels=3, blocks=4))
+    >>> check_codec(parts.half())
     """
     check_value(codec)
     codec.check(size)
