@@ -42,7 +42,7 @@ def mlp() -> Workload:
     features = draw.uniform(size=(9000, 5)).astype(np.float32)
     target = draw.uniform(size=9000).astype(np.float32)
     stream = ms.streams.arrays(features, target, 1000)
-    return _gradients(ms.problems.mlp(5), stream, (features, target), steps=100)
+    return _gradients(ms.problems.mlp(5), 4609, stream, (features, target), steps=100)
 
 
 def cnn() -> Workload:
@@ -50,9 +50,8 @@ def cnn() -> Workload:
     draw = np.random.default_rng(0)
     images = draw.uniform(size=(5000, 28, 28)).astype(np.float32)
     labels = draw.integers(0, 10, 5000).astype(np.int32)
-    return _gradients(
-        ms.problems.cnn(), ms.streams.arrays(images, labels, 1000), (images, labels), steps=3
-    )
+    stream = ms.streams.arrays(images, labels, 1000)
+    return _gradients(ms.problems.cnn(), 34_826, stream, (images, labels), steps=3)
 
 
 def fedres(clients: int = 50, steps: int = 500, scale: float = 0.1) -> Workload:
@@ -62,9 +61,11 @@ def fedres(clients: int = 50, steps: int = 500, scale: float = 0.1) -> Workload:
     return Workload(problem, stream, {"fedres": ms.fedres_sgd(parts.adagrad(scale))}, steps)
 
 
-def _gradients(problem: Problem, stream: Stream, arrays: tuple[Any, Any], steps: int) -> Workload:
-    """FedOGD, and OFedIQ planned for 1 % of the uplink."""
-    plan = ms.plan(0.01, problem.parameters)
+def _gradients(
+    problem: Problem, parameters: int, stream: Stream, arrays: tuple[Any, Any], steps: int
+) -> Workload:
+    """FedOGD, and OFedIQ planned for 1 % of the uplink. Old commits do not know `problem.parameters`."""
+    plan = ms.plan(0.01, parameters)
     ofediq = ms.ofediq(0.01, rate=plan.rate, levels=plan.levels, blocks=plan.blocks)
     data = *arrays, stream.chunk(0, 1, steps).astype(np.int64), 0.01
     algorithms = {"fedogd": ms.fedogd(0.01), "ofediq": ofediq}
