@@ -55,9 +55,11 @@ class Boastful(mx.Algorithm):
 @pytest.mark.parametrize(
     ("algorithm", "clause", "message"),
     [
-        (Restless(), idle_merge_moves_nothing, r"Restless.* breaks idle_merge_moves_nothing \(If no client is sampled, .*"
+        (Restless(), idle_merge_moves_nothing,
+         r"Restless.* breaks idle_merge_moves_nothing \(If no client is sampled, .*"
          r"the server's model, at the start and after idle merges: -?\d.* and -?\d.* differ at \["),
-        (Boastful(), fast_path_is_the_reference, r"Boastful.* breaks fast_path_is_the_reference \(With the shortcuts .*"
+        (Boastful(), fast_path_is_the_reference,
+         r"Boastful.* breaks fast_path_is_the_reference \(With the shortcuts .*"
          r"collective, fast and reference: nan and \d.* differ at \["),
     ],
     ids=["moves", "trait"],

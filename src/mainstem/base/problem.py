@@ -39,6 +39,8 @@ class Linear(NamedTuple):
     features: Callable[[Any], Any]  # seen -> the vector by which the model is multiplied
     slope: float | None  # the largest gradient of the penalty in the scores; None: no limit
     bend: float  # the largest second derivative of the penalty in the scores
+    columns: Callable[[Any], Any]  # model -> its entries by [feature, score], each once
+    penalty: Callable[[Any, Any], Any]  # (scores, seen) -> the loss without the ridge
 
 
 class Problem(Value):

@@ -1,5 +1,6 @@
 """The distinct samples of a stream with their frequencies, and the weighted mean of their losses."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from mainstem import random, replay
 from mainstem.base import At, Flat, Problem, Sample, Sampler, cast
 from mainstem.errors import BadData
 from mainstem.measure.certificate import EPS
+from mainstem.measure.linear_hessian import linear_hessian
 from mainstem.measure.question import Question
 
 STEPS = 4096  # steps replayed at a time
@@ -71,6 +73,8 @@ def _samples(
 class WeightedLoss:
     """The weighted mean loss over the rows, in float64, with its derivatives."""
 
+    curve: Callable[[np.ndarray, np.ndarray], np.ndarray]  # the matrix of second derivatives
+
     def __init__(self, problem: Problem, rows: Sample):
         self.size = problem.parameters
         self._widest = _widest(rows.shown)  # of the features
@@ -95,10 +99,14 @@ class WeightedLoss:
             return jax.lax.scan(add, (0.0, jnp.zeros_like(params)), (rows, weights))[0]
 
         gradient = jax.jit(jax.value_and_grad(mean))
-        hessian = jax.jit(jax.hessian(mean))
         summed = jax.jit(sizes)
         self._gradient = lambda params, weights: gradient(params, weights, rows)
-        self._hessian = lambda params, weights: hessian(params, weights, rows)
+        linear = problem.linear
+        if linear is not None:
+            self.curve = linear_hessian(problem, linear, jax.jit(jax.vmap(seen))(rows))
+        else:
+            hessian = jax.jit(jax.hessian(mean))
+            self.curve = lambda params, weights: np.asarray(hessian(params, weights, rows))
         self._sizes = lambda params, weights: summed(params, weights, rows)
 
     def at(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -122,10 +130,6 @@ class WeightedLoss:
         scores = self._widest * float(abs(params).max(initial=0))
         wrong = total * value + each * float(abs(params) @ slope)
         return wrong, (total + each * (1 + scores)) * slope
-
-    def curve(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The matrix of second derivatives."""
-        return np.asarray(self._hessian(params, weights), np.float64)
 
 
 def _widest(shown: Any) -> float:

@@ -59,9 +59,8 @@ class Personal(Supervised):
 
     @property
     def linear(self) -> Linear:
-        if self.cost == "squared":
-            return Linear(self._row, slope=None, bend=2.0)
-        return Linear(self._row, slope=1.0, bend=0.25)
+        slope, bend = (None, 2.0) if self.cost == "squared" else (1.0, 0.25)
+        return Linear(self._row, slope, bend, _column, self._seen_penalty)
 
     @property
     def residual(self) -> Residual:
@@ -105,6 +104,9 @@ class Personal(Supervised):
     def _row(self, seen: Sample) -> Any:
         return jnp.concatenate([self._extended(each) for each in seen.shown])
 
+    def _seen_penalty(self, scores: Any, seen: Sample) -> Any:
+        return self.penalty(scores[0], seen.hidden)
+
     def _form(self, seen: Sample) -> Form:
         x, y = self._row(seen), self._aim(seen.hidden)
         return Form(2 * jnp.outer(x, x), 2 * y * x, jnp.asarray(y, x.dtype) ** 2)
@@ -143,6 +145,10 @@ def personal(
     personal(shared=8, own=4, loss='logistic', classes=2)
     """
     return Personal(shared, own, loss, classes, intercept, start)
+
+
+def _column(params: Pair) -> Any:
+    return jnp.concatenate(params)[:, None]
 
 
 def _read(seen: Sample) -> tuple[Any, Any, Any]:

@@ -45,3 +45,6 @@ class softmax(LinearModel):
 
     def row(self, x: Any) -> Any:
         return jnp.append(x, 1)
+
+    def columns(self, params: Any) -> Any:
+        return jnp.concatenate([params["weights"], params["bias"][None]])

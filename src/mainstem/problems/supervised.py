@@ -100,7 +100,14 @@ class LinearModel(Supervised):
 
     @property
     def linear(self) -> Linear:
-        return Linear(self._seen_row, self.slope, self.bend)
+        return Linear(self._seen_row, self.slope, self.bend, self.columns, self._seen_penalty)
+
+    def columns(self, params: Any) -> Any:
+        """The model as a matrix: scores are `row(x)` times it."""
+        return jnp.reshape(params, (-1, 1))
+
+    def _seen_penalty(self, scores: Any, seen: Sample) -> Any:
+        return self.penalty(jnp.squeeze(scores), seen.hidden)
 
     def _seen_row(self, seen: Sample) -> Any:
         return self.row(seen.shown)
