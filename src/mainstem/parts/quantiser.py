@@ -45,16 +45,14 @@ class quantiser(Codec):
     unbiased = True
 
     def encode(self, vector: Params, key: Key) -> Quantised:
-        shares = jnp.full(vector.size, 1 / vector.size, vector.dtype)
-        power = _power(jnp.abs(vector) @ shares)  # scaled, squares neither overflow nor vanish
-        scaled = vector * (1 / power)
-        norms = _norms(scaled, self.blocks)
+        power = _power(vector @ vector)
+        norms = power * _norms(vector * (1 / power), self.blocks)
         spread = _spread(norms, vector.size, self.blocks)
         stretch = self.levels / jnp.where(spread > 0, spread, 1)
         draws = random.uniform(key, (vector.size,), vector.dtype)
-        drawn = (jnp.abs(scaled) * stretch + draws).astype(jnp.int32)  # rounds down
+        drawn = (jnp.abs(vector) * stretch + draws).astype(jnp.int32)  # rounds down
         drawn = jnp.minimum(drawn, self.levels)  # an entry as large as its block can round to s + 1
-        return Quantised(norms * power, jnp.where(vector < 0, -drawn, drawn))
+        return Quantised(norms, jnp.where(vector < 0, -drawn, drawn))
 
     def decode(self, code: Quantised, size: int) -> Params:
         return _spread(code.norms, size, self.blocks) * (code.levels * (1 / self.levels))
@@ -101,11 +99,11 @@ class quantiser(Codec):
         return min(longest / self.levels**2, math.sqrt(longest) / self.levels)
 
 
-def _power(size: Any) -> Any:
-    """A power of two near this number: scaling by it is exact."""
-    limits = jnp.finfo(size.dtype)
-    exponent = jnp.clip(jnp.frexp(size)[1], limits.minexp + 1, limits.maxexp - 2)
-    return jnp.ldexp(jnp.ones_like(size), exponent)
+def _power(total: Any) -> Any:
+    """A power of two to divide by before squaring: 1, unless this sum of squares is near the limits of its dtype."""
+    limit = jnp.finfo(total.dtype).maxexp
+    large, small = total > 2.0 ** (limit * 3 // 4), total < 2.0 ** -(limit // 3)
+    return jnp.where(large, 2.0 ** (limit // 2 + 16), jnp.where(small, 2.0 ** -(limit // 2), 1.0))
 
 
 def _norms(vector: Params, blocks: int) -> Params:
