@@ -100,7 +100,7 @@ class quantiser(Codec):
 
 
 def _power(total: Any) -> Any:
-    """A power of two to divide by before squaring: 1, unless this sum of squares is near the limits of its dtype."""
+    """A power of two to divide by before squaring: 1, unless the squares are near the limits of the dtype."""
     limit = jnp.finfo(total.dtype).maxexp
     large, small = total > 2.0 ** (limit * 3 // 4), total < 2.0 ** -(limit // 3)
     return jnp.where(large, 2.0 ** (limit // 2 + 16), jnp.where(small, 2.0 ** -(limit // 2), 1.0))

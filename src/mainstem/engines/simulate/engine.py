@@ -302,9 +302,11 @@ def _closed(
         downlink_bits=float(word * size),
         downlink_bytes=word // 8 * size,
         diverged=[
-            [seed, *found]
-            for seed, found in zip(job.seeds, recorder.diverged.tolist(), strict=True)
-            if found[0]
+            [seed, step, count, *([client] if count == 1 else [])]
+            for seed, (step, count, client) in zip(
+                job.seeds, recorder.diverged.tolist(), strict=True
+            )
+            if step
         ],
     )
     trace = recorder.finish(model, summary._asdict())

@@ -29,7 +29,7 @@ class Recorder:
         self.interval = interval
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
-        # For each seed the step at which a loss was first not finite, how many clients' and the first client.
+        # For each seed: the first step with a loss that is not finite, how many have one, and the sum of their k.
         self.diverged = np.zeros((len(seeds), 3), np.int64)
         self._pending: list[dict[str, np.ndarray]] = []
         self._parts = 0

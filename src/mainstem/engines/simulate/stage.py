@@ -137,10 +137,10 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 
 
 def _not_finite(stage: Stage, losses: jax.Array) -> jax.Array:
-    """How many clients have a loss that is not finite, and the first of them."""
-    bad, ks = ~jnp.isfinite(losses), everyone(stage)
-    count = jnp.sum(bad, dtype=jnp.int32)
-    return jnp.stack([count, jnp.min(jnp.where(bad, ks, stage.clients))])
+    """How many losses are not finite, and the sum of these clients' indices: a product, as in `averaged`."""
+    bad = (~jnp.isfinite(losses)).astype(losses.dtype)
+    counted = jnp.stack([jnp.ones_like(bad), everyone(stage).astype(bad.dtype)])
+    return jnp.tensordot(counted, bad, axes=1, precision="highest")
 
 
 def _here(faced: Faced) -> Any:
