@@ -107,12 +107,12 @@ class Session:
         """The decision for x. Remembers the model, in case it has changed when the label comes."""
         self._refresh()
         shown = self.format.shown(x)
-        client = self.state.client
+        decision, client = self.state.decide(shown)
         with self._lock:
             if len(self._predicted) >= MAX_PREDICTIONS:
                 self._predicted.pop(next(iter(self._predicted)))
             self._predicted[_key(shown)] = client
-        return np.asarray(self.state.decide(shown))
+        return np.asarray(decision)
 
     def late_client(self, sample: Sample) -> Any:
         """The client that made the prediction for this sample, if it has changed since; else None."""

@@ -3,7 +3,6 @@
 One thread may ask for predictions while another learns: a lock guards every change.
 """
 
-import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -62,6 +61,8 @@ class ClientState:
     @property
     def client(self) -> Any:
         """The algorithm's state, with the newest broadcast applied."""
+        if self._received is None:  # without the lock: as if asked before the next broadcast came
+            return self._client
         with self._lock:
             if self._received is not None:
                 newest = self._received
@@ -81,12 +82,12 @@ class ClientState:
     def _now(self) -> tuple[Any, Any]:
         return np.int32(self.step + 1), np.int32(self.k)
 
-    def decide(self, shown: Any) -> Any:
-        """The decision for what is shown, with the current model."""
+    def decide(self, shown: Any) -> tuple[Any, Any]:
+        """The decision for what is shown, and the algorithm's state that made it."""
         with self._lock:
             client, now = self.client, self._now
         with self.document.precision():
-            return self.kernels.decide(client, shown, *now)
+            return self.kernels.decide(client, shown, *now), client
 
     def learn_late(self, sample: Sample, decided: Any) -> None:
         """Learns from a sample whose prediction was made by an earlier model, that of `decided`."""
@@ -171,31 +172,40 @@ def learn_together(
     states: Sequence[ClientState], samples: Sequence[Sample], uploads: bool
 ) -> list[Upload | None]:
     """One step of several clients in one call. They share their kernels and the broadcast to apply."""
-    with contextlib.ExitStack() as stack:
+    for state in states:
+        state._lock.acquire()
+    try:
+        return _learn_locked(states, samples, uploads)
+    finally:
         for state in states:
-            stack.enter_context(state._lock)
-        kernels, broadcast, document = states[0].kernels, states[0]._received, states[0].document
-        ts = np.array([state.step + 1 for state in states], np.int32)
-        ks = np.array([state.k for state in states], np.int32)
-        given = samples[0] if len(samples) == 1 else _rows(samples)
-        before = [state._client for state in states]
-        applied = None
-        if broadcast is not None:
-            merged = broadcast.merged[ks].astype(np.int32)
-            applied = _model(broadcast, document.dtype), merged, np.int32(broadcast.step)
-        with document.precision():
-            after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
-            sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
-        for n, (state, client) in enumerate(zip(states, after, strict=True)):
-            state._client, state._received = client, None
-            state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
-        if sent is None:
-            return [None] * len(states)
-        codes, weights = sent
-        return [
-            state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]))
-            for n, state in enumerate(states)
-        ]
+            state._lock.release()
+
+
+def _learn_locked(
+    states: Sequence[ClientState], samples: Sequence[Sample], uploads: bool
+) -> list[Upload | None]:
+    kernels, broadcast, document = states[0].kernels, states[0]._received, states[0].document
+    ts = np.array([state.step + 1 for state in states], np.int32)
+    ks = np.array([state.k for state in states], np.int32)
+    given = samples[0] if len(samples) == 1 else _rows(samples)
+    before = [state._client for state in states]
+    applied = None
+    if broadcast is not None:
+        merged = broadcast.merged[ks].astype(np.int32)
+        applied = _model(broadcast, document.dtype), merged, np.int32(broadcast.step)
+    with document.precision():
+        after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
+        sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
+    for n, (state, client) in enumerate(zip(states, after, strict=True)):
+        state._client, state._received = client, None
+        state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
+    if sent is None:
+        return [None] * len(states)
+    codes, weights = sent
+    return [
+        state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]))
+        for n, state in enumerate(states)
+    ]
 
 
 def _rows(samples: Sequence[Sample]) -> Sample:
