@@ -27,6 +27,7 @@ from mainstem.base import (
     Stream,
 )
 from mainstem.errors import BadParameter
+from mainstem.parts.missing import Missing
 from mainstem.testing import check_value
 from mainstem.testing.compilations import counted
 from mainstem.testing.worlds import _losses
@@ -57,6 +58,7 @@ MADE = {
         parts.inverse_time(2.0, shift=3),
         parts.l1_ball(2),
         parts.l2_ball(2),
+        parts.last_value(1.5, indicator=True),
         parts.median(),
         parts.network(up=[1, 2], down=3),
         parts.never(),
@@ -65,6 +67,7 @@ MADE = {
         parts.p_norm(1.5, parts.p_ball(1.5, 2)),
         parts.plain(),
         parts.quantiser(3, blocks=2),
+        parts.running_mean(1.5),
         parts.schedule(optax.safe_int32_increment),
         parts.simplex(),
         parts.top_k(2),
@@ -104,7 +107,7 @@ MADE = {
         streams.walking(3, holds=[3, 4, 5], drift=0.1),
     ],
 }
-FROM_FILES = {"csv", "parquet", "dataset", "log", "tasks"}  # tests/streams has these
+FROM_FILES = {"frame", "csv", "parquet", "dataset", "log", "tasks"}  # tests/streams has these
 WHERE = {"parts": parts, "problems": problems, "streams": streams}
 ALL = [(home, made) for home, values in MADE.items() for made in values]
 NAMED = {name: getattr(module, name) for module in WHERE.values() for name in module.__all__}
@@ -172,6 +175,8 @@ def used(made):
         return made.gather(got, 2).sum
     if isinstance(made, Optimizer):
         return made.update(VECTOR, made.init(VECTOR), VECTOR)[0]
+    if isinstance(made, Missing):
+        return made.start  # the rest is done on the host
     if isinstance(made, Problem):
         first = Flat(made).init(KEY)
         return made.domain.project(first), made.curvature

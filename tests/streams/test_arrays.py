@@ -61,7 +61,7 @@ def test_a_gap_is_refused_with_its_row_and_client(wrong):
         (X, 5, r"target must be rows of numbers, got int64 of shape \(\)"),
         ("array float64 (1797, 64) sha256 1234", Y, "features must be rows of numbers"),
         (np.full((10, 2), "a"), Y, "features must be rows of numbers, got <U1"),
-        (X, [*"abcdefghij"], "target must be rows of numbers"),
+        (X, np.full((10, 2), "a"), "target must be rows of numbers"),
         ([[1.0, 2.0], [3.0]], [1, 2], "features must have rows of equal length"),
     ],
 )

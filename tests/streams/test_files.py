@@ -187,7 +187,7 @@ def test_a_column_of_dates_is_refused_by_name(kind, tmp_path):
     data = table().assign(when=pd.date_range("2020-01-01", periods=200, freq="h"))
     path = write(kind, data, tmp_path)
     with pytest.raises(
-        BadData, match=r"column 'when' is not numeric but timestamp.*: leave it out"
+        BadData, match=r"column 'when' is not numeric but timestamp.*such as 'when.hour'"
     ):
         opened(kind, path, target="load", key="zone")
     assert opened(kind, path, target="load", key="zone", features=["heat"]).clients == 3

@@ -76,6 +76,11 @@ class Stream(Sampler):
         return None
 
     @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The label of each class in the data, if it is not the number of the class."""
+        return None
+
+    @property
     def exam(self) -> Any:
         """seed -> held-out samples, an `Exam`, if there are any; else None."""
         return None

@@ -4,6 +4,7 @@ from mainstem.parts.codec import half, plain, top_k
 from mainstem.parts.collect import clipped, each, median, total, trimmed_mean
 from mainstem.parts.domain import box, everything, l1_ball, l2_ball, p_ball, simplex
 from mainstem.parts.mirror import entropy, euclidean, p_norm
+from mainstem.parts.missing import last_value, running_mean
 from mainstem.parts.network import network
 from mainstem.parts.optimizer import optimizer
 from mainstem.parts.participation import bernoulli, everyone, exactly, given
@@ -32,6 +33,7 @@ __all__ = [
     "inverse_time",
     "l1_ball",
     "l2_ball",
+    "last_value",
     "median",
     "network",
     "never",
@@ -40,6 +42,7 @@ __all__ = [
     "p_norm",
     "plain",
     "quantiser",
+    "running_mean",
     "schedule",
     "simplex",
     "top_k",

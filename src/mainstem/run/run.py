@@ -75,6 +75,11 @@ class Run:
         return f"diverged at step {step}, {who}{seeds if many > 1 else ''}"
 
     @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The label of each class in the data, if it is not the number of the class."""
+        return None if self.summary.labels is None else tuple(self.summary.labels)
+
+    @property
     def name(self) -> str:
         """The algorithm's name."""
         return str(self.spec["algorithm"][0]["name"])

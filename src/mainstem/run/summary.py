@@ -29,6 +29,9 @@ class Summary(NamedTuple):
     downlink_bytes: int
     # For each seed that diverged: the seed, the step, how many clients had such a loss, and if one had, which.
     diverged: list[list[int]]
+    labels: (
+        list[Any] | None
+    )  # the label of each class in the data, if it is not the number of the class
 
 
 def _whole(least: int) -> Any:
@@ -59,6 +62,13 @@ _FIELDS = {
             isinstance(it, list)
             and all(isinstance(each, list) and len(each) in (3, 4) for each in it)
             and all(map(_whole(0), itertools.chain(*it)))
+        ),
+    ),
+    "labels": (
+        "null or a list of words, truth values or numbers",
+        lambda it: (
+            it is None
+            or (isinstance(it, list) and all(isinstance(each, str | int | float) for each in it))
         ),
     ),
 }

@@ -4,6 +4,7 @@ from mainstem.streams.arrays import arrays
 from mainstem.streams.datasets import dataset, digits
 from mainstem.streams.deal import by_key, by_label, evenly, in_time
 from mainstem.streams.files import csv, parquet
+from mainstem.streams.frames import frame
 from mainstem.streams.generated import alternating, generated
 from mainstem.streams.log import log
 from mainstem.streams.partners import partners
@@ -22,6 +23,7 @@ __all__ = [
     "dataset",
     "digits",
     "evenly",
+    "frame",
     "generated",
     "in_time",
     "linear_bandit",

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from mainstem import check
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
+from mainstem.parts.missing import Missing
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
-from mainstem.value import leaf, part, static, value
+from mainstem.streams.labels import Labels, as_classes, classes_of, no_label
+from mainstem.value import flag, leaf, part, static, value
 
 
 class Table(NamedTuple):
@@ -51,6 +54,8 @@ def usual(keys: Any) -> Deal:
 class Rows(Hosted):
     """The rows of a table, dealt to clients; if `clients` is None, the deal determines their number."""
 
+    missing: Missing | None = None  # how missing features are filled
+
     @property
     @abc.abstractmethod
     def table(self) -> Table:
@@ -72,9 +77,26 @@ class Rows(Hosted):
         except BadParameter as error:  # `clients` is a parameter of this stream, not of the deal
             _, _, text = str(error).partition(": ")
             raise BadParameter(f"{owner}: {text}", error.parameter) from None
-        for name, array in (("features", shown), ("target", hidden)):
-            _refuse_gaps(owner, name, array, dealt)
+        _refuse_gaps(owner, "features", shown, dealt, self.missing is not None)
+        _refuse_gaps(owner, "target", hidden, dealt)
         return dealt
+
+    @functools.cached_property
+    def features_filled(self) -> np.ndarray:
+        """The features, with missing ones filled from the earlier rows of the same client."""
+        shown, shares = self.table.features, self.dealt.shares()
+        if self.missing is None:
+            return shown
+        if shares is None or shown.ndim != 2:
+            wanted = (
+                "be left out unless each client has its own rows, as dealt by_key() or in_time()"
+            )
+            raise check.refuse(type(self).__name__, "missing", wanted, self.missing)
+        width = shown.shape[1] * (2 if self.missing.indicator else 1)
+        filled = np.empty((len(shown), width), np.result_type(shown, np.float32))
+        for rows in shares:
+            filled[rows] = self.missing.fill(shown[rows].astype(filled.dtype))
+        return filled
 
     @property
     def steps(self) -> int | None:
@@ -83,13 +105,13 @@ class Rows(Hosted):
 
     @property
     def device(self) -> Sampler:
-        return indexed(self.table.features, self.table.target, self.dealt.gaps)
+        return indexed(self.features_filled, self.table.target, self.dealt.gaps)
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
         return self.dealt.rows(seed, first, last)
 
     def rows(self) -> Sample | None:
-        return Sample(self.table.features, self.table.target)
+        return Sample(self.features_filled, self.table.target)
 
 
 def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
@@ -103,17 +125,40 @@ def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
     return array
 
 
+def _target(owner: str, name: str, given: Any) -> np.ndarray:
+    """Numbers, or labels: words and truth values."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "OUS":
+        return _numbers(owner, name, array)
+    if array.ndim != 1:
+        return _numbers(owner, name, given)
+    _check_labels(owner, array)
+    return np.asarray(array.tolist())
+
+
+def _check_labels(owner: str, target: np.ndarray) -> None:
+    found = target.tolist()
+    for row, label in enumerate(found):
+        if no_label(label):
+            raise BadData(
+                f"{owner}: target row {row} holds {label}, not an integer label or a word"
+            )
+    classes_of(owner, found)
+
+
 def _names(owner: str, name: str, given: Any) -> np.ndarray:
     """Keys as an array of strings or numbers, not of objects, so that equal keys have equal bytes."""
     array = np.asarray(given)
     return np.asarray(array.tolist()) if array.dtype == object else array
 
 
-def _refuse_gaps(owner: str, name: str, array: np.ndarray, dealt: Dealt) -> None:
-    """Raises an error for NaN and infinity that names the first such row and its client."""
+def _refuse_gaps(
+    owner: str, name: str, array: np.ndarray, dealt: Dealt, filled: bool = False
+) -> None:
+    """Raises an error for NaN (unless it is filled) and infinity that names the first such row and its client."""
     if not np.issubdtype(array.dtype, np.floating):
         return
-    finite = np.isfinite(array)
+    finite = ~np.isinf(array) if filled else np.isfinite(array)
     if finite.all():
         return
     row = int(np.argwhere(~finite)[0][0])
@@ -126,19 +171,42 @@ class arrays(Rows):
     """Rows of `features` with their `target`, dealt to `clients`.
 
     `keys` contains each row's client: with keys the rows are dealt by key, else evenly, unless `deal` is given.
+    A target of words or truth values is a label, and with `classes` one of numbers too; `labels` has the label
+    of each class. Missing features are refused, or filled by the part `missing`.
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)
     >>> stream.chunk(0, 1, 5).shape
     (5, 4)
+    >>> arrays(np.ones((3, 2)), ["on", "off", "on"], clients=1).labels
+    ('off', 'on')
     """
 
     features: Any = leaf(checked=_numbers)
-    target: Any = leaf(checked=_numbers)
+    target: Any = leaf(checked=_target)
     clients: Any = static(default=None)
     deal: Deal | None = part(Deal, "evenly()", default=None)
     keys: Any = leaf(default=None, checked=_names)
+    classes: bool = flag(default=False)
+    missing: Missing | None = part(Missing, "last_value()", default=None)
+
+    def admit(self) -> None:
+        if self.classes:
+            _check_labels("arrays", self.target)
+        super().admit()
+        _ = self.features_filled
+
+    @functools.cached_property
+    def labels(self) -> Labels | None:
+        """The label of each class, if it is not the number of the class."""
+        return classes_of("arrays", np.unique(self.target).tolist()) if self._classified else None
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The rows, with labels as classes."""
+        target = as_classes(self.target, self.labels) if self._classified else self.target
+        return Table(self.features, target, self.keys, self.deal or usual(self.keys))
 
     @property
-    def table(self) -> Table:
-        return Table(self.features, self.target, self.keys, self.deal or usual(self.keys))
+    def _classified(self) -> bool:
+        return self.classes or self.target.dtype.kind in "bUS"

@@ -33,6 +33,10 @@ class Dealt(abc.ABC):
     def owner(self, row: int) -> str:
         """The client that gets a row, as text for error messages."""
 
+    def shares(self) -> list[np.ndarray] | None:
+        """The rows of each client, in its order; None if they depend on the run's seed."""
+        return None
+
 
 class Deal(Value):
     """A way to deal the rows of a dataset to clients."""
@@ -175,6 +179,9 @@ class Shared(Dealt):
     def owner(self, row: int) -> str:
         place = int(np.flatnonzero(self.order == row)[0])
         return f"client {int(np.searchsorted(self.begins, place, side='right')) - 1}"
+
+    def shares(self) -> list[np.ndarray]:
+        return np.split(self.order, self.begins[1:])
 
 
 def _shared(owner: str, shares: list[np.ndarray], ends: str) -> Shared:

@@ -19,9 +19,12 @@ import numpy as np
 
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
+from mainstem.parts.missing import Missing
+from mainstem.streams.columns import Reader, chosen, keys
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
-from mainstem.value import flag, one_of, static, value
+from mainstem.streams.labels import Labels, as_classes, classes_of
+from mainstem.value import flag, one_of, part, static, value
 
 BATCH = 65536  # rows read at a time
 
@@ -36,6 +39,7 @@ class Spool:
     begins: np.ndarray  # each client's first row
     lengths: np.ndarray
     names: list[str]
+    labels: Labels | None
 
 
 @value
@@ -59,6 +63,7 @@ class File(Hosted):
     features: Sequence[str] | None
     classes: bool
     ends: str
+    missing: Missing | None
 
     @abc.abstractmethod
     def batches(self) -> Iterator[Any]:
@@ -108,6 +113,11 @@ class File(Hosted):
             return found
         return *found, (steps < spool.lengths).astype(np.int32)
 
+    @property
+    def labels(self) -> Labels | None:
+        """The label of each class, if it is not the number of the class."""
+        return self.spool.labels
+
     def targets(self) -> np.ndarray:
         """All targets, in the order of the file."""
         return self.spool.in_order
@@ -125,7 +135,9 @@ def _listed(owner: str, name: str, given: Any) -> tuple[str, ...]:
 class csv(File):
     r"""Rows of a CSV file with a header; the column `key` contains each row's client.
 
-    `features` are all other columns by default; with `classes` the target is an integer label.
+    `features` are all other columns by default; `time.hour` is the hour of a date column `time`, and year, month,
+    day, weekday, yearday, minute and second are its other parts. With `classes` the target is a label, and
+    `labels` has the label of each class. Missing features are refused, or filled by the part `missing`.
     When its rows have ended, a client gets no further samples; with `ends="repeat"` it begins again,
     with `ends="cut"` the stream ends for all.
 
@@ -143,6 +155,7 @@ class csv(File):
     features: Sequence[str] | None = static(default=None, checked=_listed)
     classes: bool = flag(default=False)
     ends: str = one_of(*ENDS, default=SILENT)
+    missing: Missing | None = part(Missing, "last_value()", default=None)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.csv as pacsv
@@ -170,6 +183,7 @@ class parquet(File):
     features: Sequence[str] | None = static(default=None, checked=_listed)
     classes: bool = flag(default=False)
     ends: str = one_of(*ENDS, default=SILENT)
+    missing: Missing | None = part(Missing, "last_value()", default=None)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
@@ -191,15 +205,19 @@ def _spool(file: File, folder: Path) -> Spool:
     owner, key, target = type(file).__name__, file.key, file.target
     counts: dict[str, int] = {}
     columns: list[str] = []
+    found: set[Any] = set()  # distinct labels
     row = 0
     for batch in _read(file):
-        columns = columns or _columns(owner, batch.schema.names, target, key, file.features)
-        names, sizes = np.unique(_keys(owner, batch, key, row), return_counts=True)
+        columns = columns or chosen(owner, batch.schema, target, key, file.features)
+        names = keys(owner, batch, key, row)
+        if file.classes:
+            found |= set(Reader(owner, batch, row, names).labels(target).tolist())
         row += batch.num_rows
-        for name, size in zip(names, sizes, strict=True):
+        for name, size in zip(*np.unique(names, return_counts=True), strict=True):
             counts[name] = counts.get(name, 0) + int(size)
     if not counts:
         raise BadData(f"{owner}: the file has no rows")
+    labels = classes_of(owner, found) if file.classes else None
     clients = sorted(counts)
     lengths = np.array([counts[name] for name in clients])
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
@@ -208,94 +226,42 @@ def _spool(file: File, folder: Path) -> Spool:
     hidden, ordered = (_mapped(folder / f, shown.shape[:1], kind) for f in ("target", "in_order"))
     following, row = begins.copy(), 0
     for batch in _read(file):
-        owners = np.searchsorted(clients, _keys(owner, batch, key, row))
-        order = np.argsort(owners, kind="stable")
-        place = np.empty(len(owners), np.int64)
-        for client, size in zip(*np.unique(owners, return_counts=True), strict=True):
-            mine = order[np.searchsorted(owners[order], client) :][:size]
-            place[mine] = following[client] + np.arange(size)
-            following[client] += size
+        names = keys(owner, batch, key, row)
+        reader = Reader(owner, batch, row, names)
+        place = _places(np.searchsorted(clients, names), following)
         for position, name in enumerate(columns):
-            shown[place, position] = _numbers(owner, batch, name, row, owners, clients)
-        values = _numbers(owner, batch, target, row, owners, clients, whole=file.classes)
-        hidden[place] = ordered[row : row + len(owners)] = values
-        row += len(owners)
-    return Spool(shown, hidden, ordered, begins, lengths, clients)
+            shown[place, position] = reader.numbers(name, gaps=file.missing is not None)
+        values = (
+            as_classes(reader.labels(target), labels) if file.classes else reader.numbers(target)
+        )
+        hidden[place] = ordered[row : row + len(names)] = values
+        row += len(names)
+    if file.missing is not None:
+        shown = _filled(folder / "filled", file.missing, shown, begins, lengths)
+    return Spool(shown, hidden, ordered, begins, lengths, clients, labels)
+
+
+def _places(owners: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """The row of the spool for each row of a batch; moves each client's following row on."""
+    order = np.argsort(owners, kind="stable")
+    place = np.empty(len(owners), np.int64)
+    for client, size in zip(*np.unique(owners, return_counts=True), strict=True):
+        mine = order[np.searchsorted(owners[order], client) :][:size]
+        place[mine] = following[client] + np.arange(size)
+        following[client] += size
+    return place
+
+
+def _filled(
+    path: Path, missing: Missing, shown: np.ndarray, begins: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
+    """The features without gaps, filled client by client."""
+    width = shown.shape[1] * (2 if missing.indicator else 1)
+    filled = _mapped(path, (len(shown), width), shown.dtype)
+    for begin, length in zip(begins, lengths, strict=True):
+        filled[begin : begin + length] = missing.fill(shown[begin : begin + length])
+    return filled
 
 
 def _mapped(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.memmap(path, dtype=dtype, mode="w+", shape=shape)
-
-
-def _columns(
-    owner: str, present: list[str], target: str, key: str | None, features: Sequence[str] | None
-) -> list[str]:
-    wanted = [target, *([key] if key else []), *(features or [])]
-    missing = [name for name in wanted if name not in present]
-    if missing:
-        raise BadData(f"{owner}: there is no column {missing[0]!r}, only {', '.join(present)}")
-    twice = [name for name in present if present.count(name) > 1]
-    if twice:
-        raise BadData(f"{owner}: there is more than one column {twice[0]!r}")
-    chosen = features or [name for name in present if name not in (target, key)]
-    if not chosen:
-        raise BadData(f"{owner}: no feature columns are left beside {target!r}")
-    return list(chosen)
-
-
-def _keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
-    if key is None:
-        return np.full(batch.num_rows, "all")
-    values = batch.column(key).to_pylist()
-    if None in values or "" in values:
-        row = next(i for i, value in enumerate(values) if value in (None, ""))
-        raise BadData(f"{owner}: column {key!r} row {before + row + 1} is empty: whose row is it?")
-    return np.array([str(value) for value in values])
-
-
-def _numbers(
-    owner: str,
-    batch: Any,
-    name: str,
-    before: int,
-    owners: np.ndarray,
-    clients: list[str],
-    whole: bool = False,
-) -> np.ndarray:
-    """A column as finite floats (integers for labels); an error names the row and the client."""
-    import pyarrow as pa
-
-    column = batch.column(name)
-
-    def refused(row: int, held: Any, why: str = "") -> BadData:
-        whose = clients[owners[row]]
-        return BadData(
-            f"{owner}: column {name!r} row {before + row + 1} (client {whose}) holds {held}{why}"
-        )
-
-    try:
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowNotImplementedError:
-        raise BadData(
-            f"{owner}: column {name!r} is not numeric but {column.type}: leave it out"
-        ) from None
-    except pa.ArrowInvalid:
-        row = next(row for row in range(len(column)) if not _numeric(column.slice(row, 1)))
-        raise refused(row, repr(column[row].as_py()), ", not a number") from None
-    wrong = np.flatnonzero(~(np.abs(values) <= np.finfo(np.float32).max))
-    if wrong.size:
-        raise refused(int(wrong[0]), values[wrong[0]])
-    broken = np.flatnonzero((values != np.floor(values)) & whole)
-    if broken.size:
-        raise refused(int(broken[0]), values[broken[0]], ", not an integer label")
-    return np.asarray(values)
-
-
-def _numeric(column: Any) -> bool:
-    import pyarrow as pa
-
-    try:
-        column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True

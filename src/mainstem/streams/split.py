@@ -37,6 +37,11 @@ class Wrapped(Hosted):
         return self.stream.targets
 
     @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The label of each class in the data, if it is not the number of the class."""
+        return self.stream.labels
+
+    @property
     def exam(self) -> Any:
         """seed -> the held-out samples, if there are any."""
         return self.stream.exam

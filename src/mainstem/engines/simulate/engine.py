@@ -308,6 +308,7 @@ def _closed(
             )
             if step
         ],
+        labels=None if job.stream.labels is None else list(job.stream.labels),
     )
     trace = recorder.finish(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)

@@ -1,0 +1,128 @@
+"""Columns of a table as numbers: features, parts of dates, labels, keys. An error names column, row and client."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem.errors import BadData
+from mainstem.streams.labels import no_label
+
+DATES = {  # name of a part of a date -> function of pyarrow.compute
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "weekday": "day_of_week",
+    "yearday": "day_of_year",
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+}
+
+
+def chosen(
+    owner: str, schema: Any, target: str, key: str | None, features: Sequence[str] | None
+) -> list[str]:
+    """The feature columns; `time.hour` is the hour of the date column `time`."""
+    present = list(schema.names)
+    wanted = [target, *([key] if key else []), *(features or [])]
+    missing = [name for name in wanted if name not in present and _date(name)[0] not in present]
+    if missing:
+        raise BadData(f"{owner}: there is no column {missing[0]!r}, only {', '.join(present)}")
+    twice = [name for name in present if present.count(name) > 1]
+    if twice:
+        raise BadData(f"{owner}: there is more than one column {twice[0]!r}")
+    found = features or [name for name in present if name not in (target, key)]
+    if not found:
+        raise BadData(f"{owner}: no feature columns are left beside {target!r}")
+    return list(found)
+
+
+def _date(name: str) -> tuple[str, str]:
+    """(column, part) of a feature such as `time.hour`; two empty strings if it is not one."""
+    column, _, part = name.rpartition(".")
+    return (column, part) if part in DATES else ("", "")
+
+
+def keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
+    """The client of each row, as text; `before` rows are in earlier batches."""
+    if key is None:
+        return np.full(batch.num_rows, "all")
+    values = batch.column(key).to_pylist()
+    for row, found in enumerate(values):
+        if found is None or found == "" or found != found:
+            raise BadData(
+                f"{owner}: column {key!r} row {before + row + 1} is empty: whose row is it?"
+            )
+    return np.array([str(found) for found in values])
+
+
+class Reader(NamedTuple):
+    """Reads the columns of a batch as numbers."""
+
+    owner: str
+    batch: Any  # a pyarrow record batch
+    before: int  # rows in earlier batches
+    clients: np.ndarray  # of each row
+
+    def numbers(self, name: str, gaps: bool = False) -> np.ndarray:
+        """A column as finite floats; with `gaps`, NaN where it is missing."""
+        import pyarrow as pa
+
+        column = self._column(name)
+        try:
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowNotImplementedError:
+            raise BadData(
+                f"{self.owner}: column {name!r} is not numeric but {column.type}: {self._advice(name)}"
+            ) from None
+        except pa.ArrowInvalid:
+            row = next(row for row in range(len(column)) if not _numeric(column.slice(row, 1)))
+            raise self.refused(name, row, repr(column[row].as_py()), ", not a number") from None
+        fine = np.abs(values) <= np.finfo(np.float32).max
+        wrong = np.flatnonzero(~(fine | np.isnan(values)) if gaps else ~fine)
+        if wrong.size:
+            raise self.refused(name, int(wrong[0]), values[wrong[0]])
+        return np.asarray(values)
+
+    def labels(self, name: str) -> np.ndarray:
+        """A column of labels: words, truth values or numbers."""
+        values = self.batch.column(name).to_pylist()
+        for row, found in enumerate(values):
+            if no_label(found):
+                raise self.refused(name, row, found, ", not an integer label or a word")
+        return np.asarray(values)
+
+    def refused(self, name: str, row: int, held: Any, why: str = "") -> BadData:
+        """The error for a row of this batch."""
+        place = f"column {name!r} row {self.before + row + 1} (client {self.clients[row]})"
+        return BadData(f"{self.owner}: {place} holds {held}{why}")
+
+    def _column(self, name: str) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if name in self.batch.schema.names:
+            return self.batch.column(name)
+        of, part = _date(name)
+        column = self.batch.column(of)
+        if not pa.types.is_temporal(column.type):
+            raise BadData(f"{self.owner}: {name!r}: column {of!r} is not a date but {column.type}")
+        return getattr(pc, DATES[part])(column)
+
+    def _advice(self, name: str) -> str:
+        import pyarrow as pa
+
+        if pa.types.is_temporal(self.batch.column(name).type):
+            return f"name a part of it among the features, such as {name + '.hour'!r}"
+        return "leave it out"
+
+
+def _numeric(column: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -1,0 +1,64 @@
+"""Streams from data frames: pandas, Polars, Arrow, and whatever else has Arrow's interface."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mainstem.errors import BadData, MainstemError
+from mainstem.parts.missing import Missing
+from mainstem.streams.arrays import arrays
+from mainstem.streams.columns import Reader, chosen, keys
+from mainstem.streams.deal import Deal
+
+
+def frame(
+    table: Any,
+    target: str,
+    key: str | None = None,
+    features: Sequence[str] | None = None,
+    *,
+    clients: int | None = None,
+    deal: Deal | None = None,
+    classes: bool = False,
+    missing: Missing | None = None,
+) -> arrays:
+    """The rows of a data frame as the stream `arrays`; the columns are named as for `csv`.
+
+    With a `key` the rows are dealt by key, in their order; else evenly to `clients`, unless `deal` is given.
+
+    >>> import pandas as pd
+    >>> sites = pd.DataFrame({"site": ["a", "b", "b"], "heat": [1, 3, 5], "state": ["on", "off", "on"]})
+    >>> stream = frame(sites, target="state", key="site", classes=True)
+    >>> stream.clients, stream.steps, stream.labels
+    (2, 2, ('off', 'on'))
+    """
+    batch = _arrow(table)
+    columns = chosen("frame", batch.schema, target, key, features)
+    owners = keys("frame", batch, key, 0)
+    reader = Reader("frame", batch, 0, owners)
+    shown = [reader.numbers(name, gaps=missing is not None) for name in columns]
+    return arrays(
+        np.stack(shown, axis=1),
+        reader.labels(target) if classes else reader.numbers(target),
+        clients,
+        deal,
+        None if key is None else owners,
+        classes,
+        missing,
+    )
+
+
+def _arrow(table: Any) -> Any:
+    """The frame as a pyarrow table, without an index."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MainstemError("frame: needs pyarrow: pip install 'mainstem[lab]'") from None
+    try:
+        if type(table).__module__.startswith("pandas."):
+            return pa.Table.from_pandas(table, preserve_index=False)
+        return pa.table(table)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        why = str(error).splitlines()[0]
+        raise BadData(f"frame: wants a data frame of pandas, Polars or Arrow: {why}") from None
