@@ -13,7 +13,7 @@ import mainstem as ms
 from mainstem import experiment, parts
 from mainstem.errors import BadData, BadParameter
 from mainstem.spec import plain
-from mainstem.streams import csv, frame, parquet
+from mainstem.streams import csv, files, frame, parquet
 
 HOURS = [datetime.datetime(2024, 5, 1, hour) for hour in (1, 2, 3, 1, 2)]
 SITES = {
@@ -170,7 +170,7 @@ def test_dates(kind, tmp_path):
     names = ["time.year", "time.month", "time.day", "time.weekday", "time.yearday", "time.hour"]
     first, _ = shown(made(kind, tmp_path, features=[*names, "time.minute", "time.second"]))
     assert first[0].tolist() == [2024, 5, 1, 2, 122, 1, 0, 0]  # a Wednesday
-    with pytest.raises(BadData, match=r"'wind.hour': column 'wind' is not a date but int64"):
+    with pytest.raises(BadData, match=r"'wind.hour': column 'wind' is not a date but (int64|double)"):
         made(kind, tmp_path, features=["wind.hour"])
     with pytest.raises(BadData, match=r"there is no column 'time\.era'"):
         made(kind, tmp_path, features=["time.era"])
@@ -193,6 +193,32 @@ def test_an_experiment_file_can_say_it_all(tmp_path):
     assert stream.labels == ("off", "on")
     assert stream.chunk(0, 1, 1)[0].shape == (1, 2, 6)
     assert experiment.made("[stream]", ms.streams, plain(stream)) == stream
+
+
+def test_decimals_may_come_after_a_block_of_whole_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK", 64)
+    rows = [f"0{n % 2},{n},,{n % 3}" for n in range(40)] + ["01,0.5,1.5,2"]
+    (tmp_path / "long.csv").write_text("site,x,z,y\n" + "\n".join(rows) + "\n")
+    stream = csv(
+        tmp_path / "long.csv", "y", "site", ["x", "z"], classes=True, missing=parts.last_value(9.0)
+    )
+    assert stream.spool.names == ["00", "01"]  # keys are text
+    assert shown(stream)[1][-1].tolist() == [0.5, 1.5]
+    assert shown(stream)[0][-1].tolist() == [38, 9]
+    assert sorted(set(stream.targets().tolist())) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("text", ["site,größe,y\na,1,2\n", "site,x,y\nä,1,2\n"])
+def test_other_encodings_are_refused_in_words(text, tmp_path):
+    (tmp_path / "latin.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(BadData, match=r"csv: latin.csv cannot be read: .*UTF"):
+        csv(tmp_path / "latin.csv", "y", "site")
+
+
+@pytest.mark.parametrize("key", [None, np.nan, ""])
+def test_a_row_of_nobody_is_refused(key):
+    with pytest.raises(BadData, match="arrays: keys row 1 is empty: whose row is it"):
+        ms.streams.arrays(np.zeros((3, 1)), np.zeros(3), keys=np.array(["a", key, "b"], object))
 
 
 def test_other_things_are_no_frames():

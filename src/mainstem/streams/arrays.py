@@ -149,7 +149,11 @@ def _check_labels(owner: str, target: np.ndarray) -> None:
 def _names(owner: str, name: str, given: Any) -> np.ndarray:
     """Keys as an array of strings or numbers, not of objects, so that equal keys have equal bytes."""
     array = np.asarray(given)
-    return np.asarray(array.tolist()) if array.dtype == object else array
+    found = array.tolist()
+    for row, key in enumerate(found if array.ndim == 1 else []):
+        if key is None or key != key or key == "":
+            raise BadData(f"{owner}: {name} row {row} is empty: whose row is it?")
+    return np.asarray(found) if array.dtype == object else array
 
 
 def _refuse_gaps(

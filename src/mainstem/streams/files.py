@@ -26,7 +26,8 @@ from mainstem.streams.hosted import Hosted
 from mainstem.streams.labels import Labels, as_classes, classes_of
 from mainstem.value import flag, one_of, part, static, value
 
-BATCH = 65536  # rows read at a time
+BATCH = 65536  # rows of a Parquet file read at a time
+BLOCK = 1 << 22  # bytes of a CSV file
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -158,9 +159,22 @@ class csv(File):
     missing: Missing | None = part(Missing, "last_value()", default=None)
 
     def batches(self) -> Iterator[Any]:
+        import pyarrow as pa
         import pyarrow.csv as pacsv
 
-        yield from pacsv.open_csv(self.path, pacsv.ReadOptions(block_size=1 << 22))
+        options = pacsv.ReadOptions(block_size=BLOCK)
+        with pacsv.open_csv(self.path, options) as reader:
+            guessed = {field.name: field.type for field in reader.schema}
+        # Types are guessed from the first block; a later one may have decimals where it has whole numbers.
+        unsure = [
+            name for name, it in guessed.items() if pa.types.is_integer(it) or it == pa.null()
+        ]
+        types = {name: pa.float64() for name in unsure}
+        if self.key is not None:
+            types[self.key] = pa.string()
+        yield from pacsv.open_csv(
+            self.path, options, convert_options=pacsv.ConvertOptions(column_types=types)
+        )
 
 
 @value
@@ -196,8 +210,10 @@ def _read(file: File) -> Iterator[Any]:
 
     try:
         yield from file.batches()
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         name, why = Path(file.path).name, str(error).splitlines()[0]
+        if isinstance(error, UnicodeDecodeError):
+            why = "its text is not UTF-8"
         raise BadData(f"{type(file).__name__}: {name} cannot be read: {why}") from None
 
 
