@@ -3,6 +3,7 @@
 import inspect
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -385,9 +386,10 @@ def test_integers():
 
 def test_numbers():
     assert check.number("f", "x", np.float32(0.5)) == 0.5
+    assert check.number("f", "x", np.array(0.5)) == check.number("f", "x", jnp.float32(0.5)) == 0.5
     assert check.positive("f", "x", 3) == 3.0
     assert check.at_least("f", "x", 0, 0) == 0.0
-    for wrong in (math.nan, math.inf, True, "1", None, 1j):
+    for wrong in (math.nan, math.inf, True, "1", None, 1j, np.array(True), np.ones(1)):
         for ask in (check.number, check.positive, lambda *a: check.at_least(*a, 0)):
             with pytest.raises(BadParameter, match="f: x must be a finite number"):
                 ask("f", "x", wrong)

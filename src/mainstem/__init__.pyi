@@ -28,3 +28,5 @@ from .run import Run as Run
 from .run import compare as compare
 from .run import load as load
 from .theory.planner import plan as plan
+
+__version__: str

@@ -35,7 +35,9 @@ def integer(owner: str, name: str, value: Any, least: int, most: int | None = No
 
 
 def number(owner: str, name: str, value: Any) -> float:
-    """`value` as a finite float."""
+    """`value`, a number or an array of no dimensions, as a finite float."""
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise refuse(owner, name, "be a finite number", value)
     return float(value)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import mainstem as ms
 from mainstem.cli import main
 
 FILE = """
@@ -117,6 +118,10 @@ def test_bounds_refuses(tmp_path, words, message):
     done = mainstem(tmp_path, "bounds", *words)
     assert done.returncode == 1
     assert done.stderr.startswith(f"mainstem: {message}")
+
+
+def test_version(tmp_path):
+    assert mainstem(tmp_path, "--version").stdout == f"mainstem {ms.__version__}\n"
 
 
 def test_plan_and_help_do_not_import_jax(tmp_path):

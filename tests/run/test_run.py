@@ -1,6 +1,7 @@
 """Runs: saved, loaded, broken, compared, drawn."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -19,6 +20,15 @@ def run():
 @pytest.fixture
 def saved(run, tmp_path):
     return run.save(tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["in memory", "loaded"])
+def test_a_run_survives_a_pickle(kind, run, saved):
+    whole = run if kind == "in memory" else ms.load(saved)
+    found = pickle.loads(pickle.dumps(whole))
+    assert np.array_equal(found.loss, run.loss)
+    assert found.stream == run.stream
+    assert found.algorithm == run.algorithm
 
 
 def test_a_saved_run_comes_back_whole(run, saved):

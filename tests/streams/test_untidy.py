@@ -170,7 +170,9 @@ def test_dates(kind, tmp_path):
     names = ["time.year", "time.month", "time.day", "time.weekday", "time.yearday", "time.hour"]
     first, _ = shown(made(kind, tmp_path, features=[*names, "time.minute", "time.second"]))
     assert first[0].tolist() == [2024, 5, 1, 2, 122, 1, 0, 0]  # a Wednesday
-    with pytest.raises(BadData, match=r"'wind.hour': column 'wind' is not a date but (int64|double)"):
+    with pytest.raises(
+        BadData, match=r"'wind.hour': column 'wind' is not a date but (int64|double)"
+    ):
         made(kind, tmp_path, features=["wind.hour"])
     with pytest.raises(BadData, match=r"there is no column 'time\.era'"):
         made(kind, tmp_path, features=["time.era"])

@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2
 """
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -20,6 +22,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"mainstem {version('mainstem')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Online federated learning: streams, regret, and every bit counted."""
+
+
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)

@@ -1,6 +1,7 @@
 """Run: the trace, the traffic, the models and the regret of a simulation."""
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class Run:
         model: Mapping[str, np.ndarray],
         algorithm: Algorithm | None,
         problem: Problem | None,
-        stream_of: Callable[[], Stream | None],
+        stream: Stream | Callable[[], Stream | None],
         domain: Domain | None,
     ):
         self.spec = spec
@@ -50,13 +51,13 @@ class Run:
         self.models = model
         self.algorithm = algorithm
         self.problem = problem
-        self._stream_of = stream_of
+        self._stream = stream
         self.domain = domain
 
     @functools.cached_property
     def stream(self) -> Stream | None:
         """The stream, if it is available; for a loaded run it is rebuilt on first access."""
-        return self._stream_of()
+        return self._stream if isinstance(self._stream, Stream) else self._stream()
 
     def __repr__(self) -> str:
         size = self.summary
@@ -274,24 +275,24 @@ def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | N
 
 
 def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | None) -> Any:
-    """(algorithm, problem, stream_of, domain); what came from the user's own code is None."""
-    from mainstem import algorithms, problems, streams
-
-    def attempt(module: Any, table: Any) -> Any:
-        try:
-            return experiment.made("spec", module, table)
-        except Exception:  # the rest of the run can be read without this part
-            return None
-
-    algorithm = attempt(algorithms, spec["algorithm"][0])
-    problem = attempt(problems, spec["problem"]) if problem is None else problem
+    """(algorithm, problem, the stream or how to make it, domain); what came from the user's own code is None."""
+    algorithm = _attempt("algorithms", spec["algorithm"][0])
+    problem = _attempt("problems", spec["problem"]) if problem is None else problem
     domain = None
     if problem is not None:
         limited = not problem.domain.whole
         if limited or algorithm is not None:
             domain = problem.domain if limited else algorithm.domain
-    rebuilt = functools.partial(attempt, streams, spec["stream"])
-    return algorithm, problem, rebuilt if stream is None else lambda: stream, domain
+    rebuilt = functools.partial(_attempt, "streams", spec["stream"])
+    return algorithm, problem, rebuilt if stream is None else stream, domain
+
+
+def _attempt(package: str, table: Any) -> Any:
+    """The value that a table describes; None if it cannot be made: the rest of the run can be read without it."""
+    try:
+        return experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
+    except Exception:
+        return None
 
 
 def _overlaid(found: Mapping[str, Beside]) -> Any:

@@ -26,6 +26,7 @@ class File(Mapping[str, np.ndarray]):
     """Columns [seeds, steps], each read from a Parquet file on access."""
 
     def __init__(self, path: Path):
+        self._path = path
         self._file = pyarrow().parquet.ParquetFile(path)
         self._names = [n for n in self._file.schema_arrow.names if n not in ("t", "seed")]
         meta = self._file.schema_arrow.metadata or {}
@@ -33,6 +34,9 @@ class File(Mapping[str, np.ndarray]):
         if found != str(FORMAT):
             raise BadData(f"it is of trace format {found}, this version reads format {FORMAT}")
         self.seeds = int(meta.get(_SEEDS_KEY, b"1"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return File, (self._path,)
 
     @property
     def rows(self) -> int:

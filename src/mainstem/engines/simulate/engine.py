@@ -312,7 +312,7 @@ def _closed(
     )
     trace = recorder.finish(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
-    made = job.algorithm, job.problem, lambda: job.stream, domain
+    made = job.algorithm, job.problem, job.stream, domain
     run = Run(job.spec, summary, trace, model, *made)
     if run.diverged:
         warnings.warn(f"{run.name} {run.diverged}: a smaller step may help", Diverged, stacklevel=3)
