@@ -164,6 +164,8 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "inverse_time", {"sigma": 1, "shift": -1}, "inverse_time: shift must be at least 0"),
     ("parts", "l1_ball", {"radius": 0}, "l1_ball: radius must be above 0"),
     ("parts", "l2_ball", {"radius": math.inf}, "l2_ball: radius must be a finite number"),
+    ("parts", "last_value", {"start": math.nan}, "last_value: start must be a finite number"),
+    ("parts", "running_mean", {"start": "0"}, "running_mean: start must be a finite number"),
     ("parts", "network", {"up": -1}, "network: up must be whole numbers of at least 0, got -1"),
     ("parts", "network", {"down": 0.5}, "network: down must be whole numbers"),
     (
@@ -243,6 +245,7 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("streams", "by_label", {"alpha": 1, "seed": -1}, "by_label: seed must be an integer"),
     ("streams", "csv", {"path": "nowhere", "target": "y"}, "csv: there is no file nowhere"),
     ("streams", "dataset", {"source": "nonsense"}, "datasets: there is no 'nonsense'"),
+    ("streams", "frame", {"table": 3, "target": "y"}, "frame: wants a data frame of pandas"),
     (
         "streams",
         "digits",

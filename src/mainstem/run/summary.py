@@ -29,9 +29,8 @@ class Summary(NamedTuple):
     downlink_bytes: int
     # For each seed that diverged: the seed, the step, how many clients had such a loss, and if one had, which.
     diverged: list[list[int]]
-    labels: (
-        list[Any] | None
-    )  # the label of each class in the data, if it is not the number of the class
+    # The label of each class in the data, if it is not the number of the class.
+    labels: list[Any] | None = None
 
 
 def _whole(least: int) -> Any:
