@@ -17,6 +17,10 @@ class Missing(Value):
     def past(self, rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """What each row is filled with, from the earlier rows alone; `gaps` tells what is missing."""
 
+    def width(self, features: int) -> int:
+        """The number of features after filling."""
+        return 2 * features if self.indicator else features
+
     def fill(self, rows: np.ndarray) -> np.ndarray:
         """The rows [n, F] of a client in the order of its steps, without NaN: [n, F], or [n, 2 F]."""
         gaps = np.isnan(rows)

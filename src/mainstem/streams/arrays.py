@@ -11,6 +11,7 @@ from mainstem import check
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
 from mainstem.parts.missing import Missing
+from mainstem.streams.columns import is_empty
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
 from mainstem.streams.labels import Labels, as_classes, classes_of, no_label
@@ -84,16 +85,17 @@ class Rows(Hosted):
     @functools.cached_property
     def features_filled(self) -> np.ndarray:
         """The features, with missing ones filled from the earlier rows of the same client."""
-        shown, shares = self.table.features, self.dealt.shares()
+        shown = self.table.features
         if self.missing is None:
             return shown
+        shares = self.dealt.shares()
         if shares is None or shown.ndim != 2:
             wanted = (
                 "be left out unless each client has its own rows, as dealt by_key() or in_time()"
             )
             raise check.refuse(type(self).__name__, "missing", wanted, self.missing)
-        width = shown.shape[1] * (2 if self.missing.indicator else 1)
-        filled = np.empty((len(shown), width), np.result_type(shown, np.float32))
+        size = len(shown), self.missing.width(shown.shape[1])
+        filled = np.empty(size, np.result_type(shown, np.float32))
         for rows in shares:
             filled[rows] = self.missing.fill(shown[rows].astype(filled.dtype))
         return filled
@@ -128,10 +130,8 @@ def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
 def _target(owner: str, name: str, given: Any) -> np.ndarray:
     """Numbers, or labels: words and truth values."""
     array = np.asarray(given)
-    if array.dtype.kind not in "OUS":
+    if array.dtype.kind not in "OUS" or array.ndim != 1:
         return _numbers(owner, name, array)
-    if array.ndim != 1:
-        return _numbers(owner, name, given)
     _check_labels(owner, array)
     return np.asarray(array.tolist())
 
@@ -151,7 +151,7 @@ def _names(owner: str, name: str, given: Any) -> np.ndarray:
     array = np.asarray(given)
     found = array.tolist()
     for row, key in enumerate(found if array.ndim == 1 else []):
-        if key is None or key != key or key == "":
+        if is_empty(key):
             raise BadData(f"{owner}: {name} row {row} is empty: whose row is it?")
     return np.asarray(found) if array.dtype == object else array
 

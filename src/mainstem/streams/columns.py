@@ -50,11 +50,16 @@ def keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
         return np.full(batch.num_rows, "all")
     values = batch.column(key).to_pylist()
     for row, found in enumerate(values):
-        if found is None or found == "" or found != found:
+        if is_empty(found):
             raise BadData(
                 f"{owner}: column {key!r} row {before + row + 1} is empty: whose row is it?"
             )
     return np.array([str(found) for found in values])
+
+
+def is_empty(key: Any) -> bool:
+    """Whether a key names nobody: None, NaN or an empty word."""
+    return key is None or key != key or key == ""
 
 
 class Reader(NamedTuple):

@@ -272,8 +272,7 @@ def _filled(
     path: Path, missing: Missing, shown: np.ndarray, begins: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
     """The features without gaps, filled client by client."""
-    width = shown.shape[1] * (2 if missing.indicator else 1)
-    filled = _mapped(path, (len(shown), width), shown.dtype)
+    filled = _mapped(path, (len(shown), missing.width(shown.shape[1])), shown.dtype)
     for begin, length in zip(begins, lengths, strict=True):
         filled[begin : begin + length] = missing.fill(shown[begin : begin + length])
     return filled
