@@ -8,7 +8,7 @@ BIN = .venv/bin
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-.PHONY: demo federation-demo docs test check test-slow test-long test-oldest bench bench-federation soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest bench bench-federation soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -22,12 +22,14 @@ docs: .venv/docs # the site, in site/; a warning is an error
 
 test: check
 
-check: .venv/test
+lint: .venv/test # format, names, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/lint-imports
-	$(MAKE) docs
+
+check: .venv/test .venv/docs
+	$(MAKE) --jobs 2 --output-sync lint docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --durations 40
 
 test-slow: .venv/test

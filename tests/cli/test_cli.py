@@ -1,19 +1,17 @@
 """The command line, started in an empty folder."""
 
 import contextlib
-import io
 import json
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import mainstem as ms
-from mainstem.cli import main
+from tests.cli.command import mainstem
 
 FILE = """
 [problem]
@@ -43,23 +41,6 @@ def in_process(folder, *words, **more):
     """The command as a user starts it."""
     command = [sys.executable, "-m", "mainstem.cli", *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **more)
-
-
-def mainstem(folder, *words):
-    """The same in this process, which has imported JAX already."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patched,
-    ):
-        patched.setattr(sys, "argv", ["mainstem", *words])
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """A run whose losses stop being finite says so: in the result, the table, the folder and the exit code."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import mainstem as ms
 from mainstem.errors import Diverged
+from mainstem.run import folder as folders
+from tests.cli.command import mainstem
 
 
 def world():
@@ -21,7 +21,7 @@ def lost(**settings):
     problem, stream = world()
     with pytest.warns(
         Diverged,
-        match=r"fedogd diverged at step \d+, (client \d|\d of 5 clients).*: a smaller step",
+        match=r"fedogd diverged at step \d+, clients? \d.*: a smaller step",
     ):
         return ms.simulate(ms.fedogd(1e30), problem, stream, steps=40, **settings)
 
@@ -29,22 +29,45 @@ def lost(**settings):
 @pytest.mark.parametrize("settings", [{}, {"plain": True}, {"chunk": 3}, {"dtype": "float64"}])
 def test_the_run_says_where(settings):
     run = lost(**settings)
-    [[seed, step, count, *_]] = run.summary.diverged
+    [[seed, step, count, *clients]] = run.summary.diverged
     assert seed == 0
     assert np.isfinite(run.loss[: step - 1]).all()
     assert not np.isfinite(run.loss[step - 1])
-    assert 1 <= count <= 5
+    assert 1 <= count == len(clients) <= 5
     assert run.diverged in repr(run)
     assert f"step {step}, " in run.diverged
 
 
-@pytest.mark.parametrize(("first", "who"), [(2, "3 of 5 clients"), (4, "client 4")])
-def test_the_client_or_how_many(first, who):
-    x, y = np.ones((60, 1)), np.ones(60)
-    x[np.arange(60) % 5 >= first] = 1e25  # the second score of these clients overflows
-    stream = ms.streams.arrays(x, y, keys=np.arange(60) % 5)
-    with pytest.warns(Diverged, match=f"independent diverged at step 2, {who}: a smaller"):
-        ms.simulate(ms.independent(0.1), ms.problems.linear(1), stream, steps=5)
+@pytest.mark.parametrize(
+    ("those", "who"),
+    [([4], "client 4"), ([3, 9], "clients 3, 9"), (range(1, 20), "19 of 20 clients")],
+)
+@pytest.mark.parametrize("settings", [{}, {"plain": True}, {"chunk": 2}, {"seeds": 2}])
+def test_the_clients_or_how_many(those, who, settings):
+    x, y, client = np.ones((100, 1)), np.ones(100), np.arange(100) % 20
+    x[np.isin(client, those)] = 1e25  # the second score of these clients overflows
+    stream = ms.streams.arrays(x, y, keys=client)
+    with pytest.warns(Diverged, match=f"independent diverged at step 2, {who}( of seed .*)?: a"):
+        run = ms.simulate(ms.independent(0.1), ms.problems.linear(1), stream, steps=5, **settings)
+    assert run.summary.diverged[-1][3:] == list(those)[:10]
+
+
+def test_a_resumed_run_remembers(tmp_path, monkeypatch):
+    """Interrupted after the checkpoint that follows the first losses that are not finite."""
+    add_part, added = folders.add_part, []
+
+    def interrupted(*given):
+        added.append(given)
+        if len(added) == 4:
+            raise KeyboardInterrupt
+        add_part(*given)
+
+    settings = {"chunk": 10, "checkpoint": 0.0}
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "add_part", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lost(folder=tmp_path / "run", **settings)
+    assert lost(folder=tmp_path / "run", **settings).diverged == lost(**settings).diverged
 
 
 def test_a_run_that_goes_well_says_nothing():
@@ -76,14 +99,14 @@ def test_the_table_and_the_exit_code(tmp_path):
         '[[algorithm]]\nname = "fedogd"\nstep = 0.1\n'
         "[simulate]\nsteps = 30\n"
     )
-    command = [sys.executable, "-m", "mainstem.cli", "run", str(file), "--folder", str(tmp_path)]
-    found = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    words = ["run", str(file), "--folder", str(tmp_path)]
+    found = mainstem(tmp_path, *words, "--json")
     assert found.returncode == 3, found.stderr
     assert "diverged at step" in found.stderr
     assert found.stderr.count("\n") == 1
     rows = json.loads(found.stdout)["runs"]
     assert "diverged at step" in rows[0]["diverged"]
     assert "diverged" not in rows[1]
-    again = subprocess.run(command, capture_output=True, text=True, check=False)  # from the folder
+    again = mainstem(tmp_path, *words)  # from the folder
     assert again.returncode == 3
     assert "diverged at step" in again.stdout

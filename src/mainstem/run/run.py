@@ -69,8 +69,10 @@ class Run:
         """Where losses stopped being finite, in words; empty if all losses are finite."""
         if not self.summary.diverged:
             return ""
-        seed, step, count, *client = self.summary.diverged[0]
-        who = f"client {client[0]}" if client else f"{count} of {self.summary.clients} clients"
+        seed, step, count, *clients = self.summary.diverged[0]
+        who = f"client{'s' if count > 1 else ''} {', '.join(map(str, clients))}"
+        if count > len(clients):
+            who = f"{count} of {self.summary.clients} clients"
         many = len(self.summary.seeds)
         seeds = f" of seed {seed}, and {len(self.summary.diverged)} of {many} seeds in all"
         return f"diverged at step {step}, {who}{seeds if many > 1 else ''}"

@@ -27,7 +27,7 @@ class Summary(NamedTuple):
     uplink_bytes: int
     downlink_bits: float
     downlink_bytes: int
-    # For each seed that diverged: the seed, the step, how many clients had such a loss, and if one had, which.
+    # For each seed that diverged: the seed, the step, how many clients had such a loss, and the first of them.
     diverged: list[list[int]]
     # The label of each class in the data, if it is not the number of the class.
     labels: list[Any] | None = None
@@ -56,10 +56,10 @@ _FIELDS = {
     "downlink_bits": ("a number of at least 0", _amount),
     "downlink_bytes": ("a whole number of at least 0", _whole(0)),
     "diverged": (
-        "a list of lists of three or four whole numbers",
+        "a list of lists of at least three whole numbers",
         lambda it: (
             isinstance(it, list)
-            and all(isinstance(each, list) and len(each) in (3, 4) for each in it)
+            and all(isinstance(each, list) and len(each) >= 3 for each in it)
             and all(map(_whole(0), itertools.chain(*it)))
         ),
     ),

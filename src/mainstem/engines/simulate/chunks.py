@@ -10,7 +10,7 @@ from mainstem.base import Algorithm, Stream
 from mainstem.engines.simulate.program import Program
 from mainstem.engines.simulate.stage import Shape
 
-MEMORY = 2**23  # bytes that the samples and models of one chunk may take
+MEMORY = 2**23  # bytes that the samples, models and losses of one chunk may take
 WORK = 2**32  # parameters touched between two progress reports
 STORED = 4  # parameters up to which the clients' models are stored for one batched pass
 
@@ -27,7 +27,8 @@ class Chunk(NamedTuple):
 def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
     """The number of steps that a chunk should have."""
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
-    each = piece + (_sample_bytes(stream) + 8 * stream.clients * size if batched else 0)
+    each = piece + 8 * stream.clients  # a loss for each client
+    each += _sample_bytes(stream) + 8 * stream.clients * size if batched else 0
     by_memory = MEMORY // max(1, seeds * each)
     by_work = WORK // max(1, seeds * stream.clients * size)
     return int(np.clip(min(by_memory, by_work), 16, 2**14))

@@ -30,6 +30,7 @@ from mainstem.spec import name_of
 from mainstem.spec import plain as described
 
 DTYPES = ("float32", "float64")
+NAMED = 10  # clients that diverged, by index
 
 
 def simulate(
@@ -302,11 +303,8 @@ def _closed(
         downlink_bits=float(word * size),
         downlink_bytes=word // 8 * size,
         diverged=[
-            [seed, step, count, *([client] if count == 1 else [])]
-            for seed, (step, count, client) in zip(
-                job.seeds, recorder.diverged.tolist(), strict=True
-            )
-            if step
+            [seed, step, len(clients), *clients[:NAMED]]
+            for seed, (step, clients) in sorted(recorder.diverged.items())
         ],
         labels=None if job.stream.labels is None else list(job.stream.labels),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from mainstem.base import Algorithm, Flat, Problem, Sampler, Setting
 from mainstem.engines.run_context import KEY, first_message
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import Feed, Row, Shape, Stage
+from mainstem.engines.simulate.stage import EACH_LOSS, Feed, Row, Shape, Stage
 from mainstem.parts import network
 
 
@@ -158,7 +158,10 @@ def _heard(algorithm: Algorithm, keys: Any, syncs: Any, clients: int) -> Any:
 
 
 def gathered(rows: Row) -> Row:
-    """The rows as they leave the program: the mean models of the steps are summed."""
+    """The rows as they leave the program: the mean models of the steps are summed, and the clients' losses are
+    reduced to those of the first step at which one is not finite (of the first step, if all are finite)."""
+    first = jnp.argmin(jnp.isfinite(rows["loss"]))
+    rows = {**rows, EACH_LOSS: rows[EACH_LOSS][first]}
     if "average" in rows:
-        rows = {**rows, "average": rows["average"].sum(axis=0)}
+        rows["average"] = rows["average"].sum(axis=0)
     return rows

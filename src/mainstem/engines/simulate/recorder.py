@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from filelock import BaseFileLock
 
-from mainstem.engines.simulate.stage import NOT_FINITE
+from mainstem.engines.simulate.stage import EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File
@@ -29,8 +29,8 @@ class Recorder:
         self.interval = interval
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
-        # For each seed: the first step with a loss that is not finite, how many have one, and the sum of their k.
-        self.diverged = np.zeros((len(seeds), 3), np.int64)
+        # For each seed that diverged: the first step with a loss that is not finite, and whose losses are not.
+        self.diverged: dict[int, tuple[int, list[int]]] = {}
         self._pending: list[dict[str, np.ndarray]] = []
         self._parts = 0
         self._first = 1  # the first pending step
@@ -50,7 +50,10 @@ class Recorder:
             return
         self.step, self._parts, state = found
         self.average = state.pop("average", None)
-        self.diverged = state.pop("diverged", self.diverged)
+        for seed in self.seeds:
+            if f"diverged {seed}" in state:
+                step, *clients = state.pop(f"diverged {seed}").tolist()
+                self.diverged[seed] = step, clients
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
@@ -75,7 +78,7 @@ class Recorder:
         many = len(self.seeds) > 1
         rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
-        self._watch(rows.pop(NOT_FINITE))
+        self._watch(rows["loss"], rows.pop(EACH_LOSS))
         total = rows.pop("average", None)
         if total is not None:
             self.average = total if self.average is None else self.average + total
@@ -87,12 +90,13 @@ class Recorder:
         if last or late or self.step - self._first >= PENDING:
             self._flush(state(), last)
 
-    def _watch(self, found: np.ndarray) -> None:
-        """Remembers where losses stop being finite; `found` is [seeds, steps, 2]."""
-        for n, each in enumerate(found.astype(np.int64)):
-            bad = np.flatnonzero(each[:, 0])
-            if bad.size and not self.diverged[n, 0]:
-                self.diverged[n] = self.step + 1 + bad[0], *each[bad[0]]
+    def _watch(self, means: np.ndarray, losses: np.ndarray) -> None:
+        """Remembers where losses stop being finite: `means` has the steps' mean losses [seeds, steps], `losses`
+        the clients' losses [seeds, clients] at the first step where the mean is not finite."""
+        for seed, mean, each in zip(self.seeds, means, losses, strict=True):
+            if seed not in self.diverged and not np.isfinite(each).all():
+                step = self.step + 1 + int(np.argmin(np.isfinite(mean)))
+                self.diverged[seed] = step, np.flatnonzero(~np.isfinite(each)).tolist()
 
     def _flush(self, state: Any, last: bool) -> None:
         assert self.path is not None
@@ -100,7 +104,8 @@ class Recorder:
         self._parts += 1
         leaves = jax.tree.leaves(jax.device_get(state))
         saved = {str(n): np.asarray(leaf) for n, leaf in enumerate(leaves)}
-        saved["diverged"] = self.diverged
+        for seed, (step, clients) in self.diverged.items():
+            saved[f"diverged {seed}"] = np.array([step, *clients])
         if self.average is not None:
             saved["average"] = self.average
         folders.checkpoint(self.path, self.step, self._parts, saved)

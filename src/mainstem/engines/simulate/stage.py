@@ -46,7 +46,7 @@ class Feed(NamedTuple):
 
 PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
 MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
-NOT_FINITE = "not finite"  # a row's entry for the recorder, not a column of the trace
+EACH_LOSS = "each client's loss"  # a row's entry for the recorder, not a column of the trace
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
 
@@ -117,7 +117,7 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 
     `models` are those of all clients, or a single one if all clients share it.
     """
-    row = {"loss": averaged(faced.loss), NOT_FINITE: _not_finite(stage, faced.loss)}
+    row = {"loss": averaged(faced.loss), EACH_LOSS: faced.loss}
     row |= {name: averaged(each) for name, each in faced.metrics.items()}
     if stage.weights is not None:
         row["weighted"] = averaged(constant(stage.weights) * faced.loss)
@@ -134,13 +134,6 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
         else:
             row[name] = _measured(name, stage, models, faced, t)
     return row
-
-
-def _not_finite(stage: Stage, losses: jax.Array) -> jax.Array:
-    """How many losses are not finite, and the sum of these clients' indices: a product, as in `averaged`."""
-    bad = (~jnp.isfinite(losses)).astype(losses.dtype)
-    counted = jnp.stack([jnp.ones_like(bad), everyone(stage).astype(bad.dtype)])
-    return jnp.tensordot(counted, bad, axes=1, precision="highest")
 
 
 def _here(faced: Faced) -> Any:

@@ -1,0 +1,28 @@
+"""The command line without a process of its own."""
+
+import contextlib
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mainstem.cli import main
+
+
+def mainstem(folder: Path, *words: str) -> SimpleNamespace:
+    """Runs the command in this process, which has imported JAX already."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patched,
+    ):
+        patched.setattr(sys, "argv", ["mainstem", *words])
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
