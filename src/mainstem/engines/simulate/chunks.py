@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
 def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
     """The number of steps that a chunk should have."""
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
-    each = piece + 8 * stream.clients  # a loss for each client
+    each = piece + 4 * stream.clients  # and a loss for each client
     each += _sample_bytes(stream) + 8 * stream.clients * size if batched else 0
     by_memory = MEMORY // max(1, seeds * each)
     by_work = WORK // max(1, seeds * stream.clients * size)
