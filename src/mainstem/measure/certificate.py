@@ -74,6 +74,7 @@ class Solution(NamedTuple):
     gap: float
     title: str  # "best", and the set over which it is
     note: str = ""  # what else the proof depends on
+    model: Any = None  # the last quadratic model of Newton's method: begins the search for a similar function
 
     def times(self, factor: float) -> "Solution":
         """The solution for a multiple of the function."""

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 
 from mainstem.measure.certificate import Solution
+from mainstem.measure.newton import Model
 from mainstem.measure.quadratic_hindsight import Dealt, Replayed, best_quadratic
 from mainstem.measure.question import Hindsight, Question, solved
 from mainstem.measure.solver import minimise
@@ -39,16 +40,20 @@ def _by_rows(question: Question, prefixes: list[int]) -> Hindsight:
     with jax.enable_x64(True):
         objective = WeightedLoss(question.problem, rows)
         solutions = []
-        start = np.asarray(question.start, np.float64)
+        start, model = np.asarray(question.start, np.float64), None
         for prefix, weight in zip(prefixes, weights, strict=True):
-            found = _minimised(question, objective, weight, start)
+            found = _minimised(question, objective, weight, start, model)
             solutions.append(found.times(prefix))
-            start = found.params
+            start, model = found.params, found.model
     return solved(solutions)
 
 
 def _minimised(
-    question: Question, objective: WeightedLoss, weight: np.ndarray, start: np.ndarray
+    question: Question,
+    objective: WeightedLoss,
+    weight: np.ndarray,
+    start: np.ndarray,
+    model: Model | None,
 ) -> Solution:
     problem = question.problem
     if not problem.convex:
@@ -66,4 +71,5 @@ def _minimised(
         else None,
         radius=question.radius,
         verified=lambda params, _: objective.errors(params, weight),
+        model=model,
     )

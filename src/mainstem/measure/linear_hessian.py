@@ -19,17 +19,12 @@ Array = np.ndarray
 def linear_hessian(problem: Problem, linear: Linear, seen: Any) -> Callable[[Array, Array], Array]:
     """(model, weights of the samples) -> the second derivatives of the weighted mean loss over `seen`."""
     vectors, size = Flat(problem), problem.parameters
-    features = np.asarray(jax.jit(jax.vmap(linear.features))(seen), np.float64)
+    features = np.asarray(_features(problem, seen), np.float64)
     places = np.asarray(linear.columns(vectors.unravel(jnp.arange(size))), np.int64)
     width, scores = places.shape
 
-    @jax.jit
-    def bends(params: Any, features: Any, seen: Any) -> Any:
-        found = features @ linear.columns(vectors.unravel(params))
-        return jax.vmap(jax.hessian(linear.penalty))(found, seen)
-
     def hessian(params: Array, weights: Array) -> Array:
-        each = np.asarray(bends(params, features, seen)) * weights[:, None, None]
+        each = np.asarray(_bends(problem, params, features, seen)) * weights[:, None, None]
         blocks = np.empty((width, scores, width, scores))
         for a in range(scores):
             for b in range(a + 1):
@@ -41,3 +36,15 @@ def linear_hessian(problem: Problem, linear: Linear, seen: Any) -> Callable[[Arr
         return found
 
     return hessian
+
+
+@jax.jit
+def _features(problem: Any, seen: Any) -> Any:
+    return jax.vmap(problem.linear.features)(seen)
+
+
+@jax.jit
+def _bends(problem: Any, params: Any, features: Any, seen: Any) -> Any:
+    """The second derivatives of each sample's penalty in its scores."""
+    scores = features @ problem.linear.columns(Flat(problem).unravel(params))
+    return jax.vmap(jax.hessian(problem.linear.penalty))(scores, seen)

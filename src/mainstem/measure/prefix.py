@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random, replay
-from mainstem.base import At, Domain, Flat, Problem, Sample, Sampler, Stream, cast
+from mainstem.base import Domain, Flat, Problem, Sampler, Stream, cast
 from mainstem.errors import BadData
 from mainstem.measure.hindsight import best_fixed
 from mainstem.measure.question import Hindsight, Question
-from mainstem.measure.weighted_losses import weighted
+from mainstem.measure.weighted_losses import revealed, weighted
 
 BATCH = 256  # samples whose gradients are in memory at once
 REST = slice(1, None)
@@ -83,7 +83,7 @@ class Prefix:
         came = np.flatnonzero(shares)
         with jax.enable_x64(True):
             rows = jax.tree.map(lambda x: jnp.asarray(x[came]), cast(rows, "float64"))
-            return _revealed(cast(self.problem, "float64"), rows), shares[came]
+            return revealed(cast(self.problem, "float64"), rows), shares[came]
 
     def each(self, of: Callable[..., Any], *given: Any) -> Any:
         """`of(sample, *given)` for every distinct sample that was seen, `BATCH` at a time."""
@@ -150,18 +150,6 @@ def _summed(
         return then(jax.lax.scan(add, one(first), rest)[0])
 
     return jax.lax.map(stretch, parts)
-
-
-@jax.jit
-def _revealed(problem: Problem, rows: Sample) -> Any:
-    """What clients see of the samples."""
-    vectors = Flat(problem)
-
-    def seen(sample: Sample) -> Any:
-        at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-        return vectors.one(vectors.init(at.key), sample, at)[0]
-
-    return jax.vmap(seen)(rows)
 
 
 @functools.lru_cache(maxsize=32)

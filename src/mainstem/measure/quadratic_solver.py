@@ -15,8 +15,9 @@ from mainstem.measure.certificate import (
     Solution,
     norm,
 )
+from mainstem.measure.newton import secular
 from mainstem.measure.quadratic_sums import Doubt, QuadraticSum
-from mainstem.measure.solver import minimise, secular, settle
+from mainstem.measure.solver import minimise, settle
 
 
 class Quadratic(NamedTuple):

@@ -1,7 +1,6 @@
 """Solver: minimises a smooth convex function over a domain, with a certificate of the result."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
@@ -10,7 +9,6 @@ import scipy.optimize
 from mainstem import check
 from mainstem.base import Domain
 from mainstem.measure.certificate import (
-    EPS,
     Array,
     Function,
     Region,
@@ -19,10 +17,8 @@ from mainstem.measure.certificate import (
     Solution,
     norm,
 )
+from mainstem.measure.newton import Hessian, Model, newton
 from mainstem.parts import box, l2_ball
-from mainstem.parts.ball import on_edge
-
-Hessian = Callable[[Array], Array]
 
 LARGEST_HESSIAN = 2000  # above this number of parameters a Hessian costs more than it saves
 
@@ -39,6 +35,7 @@ def minimise(
     most: int = 20000,
     rounding: Rounding | None = None,
     verified: Rounding | None = None,
+    model: Model | None = None,
 ) -> Solution:
     r"""The smallest value of a smooth convex function over a domain, with a certificate.
 
@@ -48,7 +45,8 @@ def minimise(
     taken within `radius`, as the statement notes. `rounding(params, value)` bounds the errors of
     the value and of each gradient entry; by default 32 ulp of the value, and for the gradient
     4 ulp of its value at the start. `verified` is the same where it is too costly for every
-    evaluation: the proof is repeated with it at the end.
+    evaluation: the proof is repeated with it at the end. `model` is that of the solution of a similar
+    function: while it serves, no second derivatives are computed.
 
     >>> found = minimise(lambda w: (float(w @ w - 2 * w[0]), 2 * w - [2.0, 0.0]), np.zeros(2),
     ...                  l2_ball(0.5), hessian=lambda w: 2 * np.eye(2))
@@ -65,7 +63,7 @@ def minimise(
         raise check.refuse("minimise", "start", "have a finite value and gradient", start)
     reach = region.reach
     if reach is not None and hessian is not None:
-        newton(search, hessian, reach)
+        model = newton(search, hessian, reach, model)
     elif reach is not None:
         quasi_newton(search, reach, 2000)
     budget = 2000 if hessian is None else 200
@@ -79,7 +77,7 @@ def minimise(
         budget *= 2
     if verified is not None:
         search.verify(verified)
-    return search.solution()
+    return search.solution()._replace(model=model)
 
 
 def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
@@ -119,58 +117,6 @@ def quasi_newton(search: Search, radius: float | None, most: int) -> None:
         at, search.params, (), "L-BFGS-B", True, bounds=limits, callback=stop, options=options
     )
     search.at(search.region.project(found.x))
-
-
-def newton(search: Search, hessian: Hessian, radius: float) -> None:
-    """Newton's method with line search; each quadratic model is minimised exactly over the ball of `radius`."""
-    params, value, gradient = search.params, search.value, search.gradient
-    while not search.done:
-        curve = hessian(params)
-        move = model_minimiser(curve, curve @ params - gradient, radius) - params
-        slope, step, before = float(gradient @ move), 1.0, search.gap
-        if not slope < 0:
-            return
-        while True:
-            ahead = search.region.project(params + step * move)
-            new = search.at(ahead)
-            if new[0] <= value + 1e-4 * step * slope or search.done:
-                break
-            step /= 2
-            if step < 1e-9:
-                return
-        params, (value, gradient) = ahead, new
-        if slope > -1e-14 * abs(value) and search.gap >= before:
-            return
-
-
-def model_minimiser(curve: Array, linear: Array, radius: float) -> Array:
-    """The minimiser of w'Aw / 2 - b'w over the l2 ball; by Cholesky if the constraint is inactive."""
-    try:
-        free: Array = scipy.linalg.cho_solve(scipy.linalg.cho_factor(curve), linear)
-        if norm(free) <= radius:
-            return free
-    except scipy.linalg.LinAlgError:
-        pass
-    eigenvalues, basis = np.linalg.eigh(curve)
-    return np.asarray(basis @ secular(eigenvalues, basis.T @ linear, radius))
-
-
-def secular(eigenvalues: Array, linear: Array, radius: float) -> Array:
-    """The minimiser of sum a_i w_i^2 / 2 - b_i w_i with |w| <= radius, for a_i >= 0.
-
-    Eigenvalues and entries at the level of rounding count as zero. A linear term along a flat direction has
-    no minimum without the constraint: the multiplier is then at least |b_flat| / radius, which makes every
-    direction curved.
-    """
-    noise = EPS * linear.size
-    curve = np.where(eigenvalues > noise * max(eigenvalues.max(), 0.0), eigenvalues, 0.0)
-    free = np.divide(linear, curve, out=np.zeros_like(linear), where=curve > 0)
-    flat = norm(linear[curve == 0])
-    if radius == math.inf or (flat <= noise * norm(linear) and norm(free) <= radius):
-        return free
-    least = max(flat / radius, 1e-300)
-    inside = np.asarray(on_edge(curve + least, linear, radius))
-    return inside * min(1.0, radius / norm(inside))
 
 
 def accelerated(search: Search, most: int) -> None:

@@ -1,7 +1,7 @@
 """The distinct samples of a stream with their frequencies, and the weighted mean of their losses."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -73,50 +73,28 @@ def _samples(
 class WeightedLoss:
     """The weighted mean loss over the rows, in float64, with its derivatives."""
 
-    curve: Callable[[np.ndarray, np.ndarray], np.ndarray]  # the matrix of second derivatives
-
     def __init__(self, problem: Problem, rows: Sample):
-        self.size = problem.parameters
+        self.problem, self.size = problem, problem.parameters
         self._widest = _widest(rows.shown)  # of the features
-        vectors = Flat(problem)
-        rows = jax.tree.map(jnp.asarray, cast(rows, "float64"))
+        self._seen = revealed(problem, jax.tree.map(jnp.asarray, cast(rows, "float64")))
 
-        def seen(sample: Sample) -> Any:
-            at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-            decision = vectors.decide(vectors.init(at.key), sample.shown, at)
-            return vectors.reveal(decision, sample)
-
-        def mean(params: Any, weights: Any, rows: Any) -> Any:
-            losses = jax.vmap(lambda sample: vectors.loss(params, seen(sample)))(rows)
-            return weights @ losses
-
-        def sizes(params: Any, weights: Any, rows: Any) -> Any:
-            def add(total: Any, given: Any) -> tuple[Any, None]:
-                sample, weight = given
-                each = jax.value_and_grad(lambda params: vectors.loss(params, seen(sample)))(params)
-                return jax.tree.map(lambda x, y: x + weight * abs(y), total, each), None
-
-            return jax.lax.scan(add, (0.0, jnp.zeros_like(params)), (rows, weights))[0]
-
-        gradient = jax.jit(jax.value_and_grad(mean))
-        summed = jax.jit(sizes)
-        self._gradient = lambda params, weights: gradient(params, weights, rows)
-        linear = problem.linear
-        if linear is not None:
-            self.curve = linear_hessian(problem, linear, jax.jit(jax.vmap(seen))(rows))
-        else:
-            hessian = jax.jit(jax.hessian(mean))
-            self.curve = lambda params, weights: np.asarray(hessian(params, weights, rows))
-        self._sizes = lambda params, weights: summed(params, weights, rows)
+    @cached_property
+    def curve(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """(model, weights) -> the matrix of second derivatives."""
+        if self.problem.linear is not None:
+            return linear_hessian(self.problem, self.problem.linear, self._seen)
+        return lambda params, weights: np.asarray(
+            _hessian(self.problem, params, weights, self._seen)
+        )
 
     def at(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient."""
-        value, gradient = self._gradient(params, weights)
+        value, gradient = _value_and_gradient(self.problem, params, weights, self._seen)
         return float(value), np.asarray(gradient, np.float64)
 
     def sizes(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The weighted mean of the absolute losses, and that of the absolute gradients."""
-        value, gradient = self._sizes(jnp.asarray(params), jnp.asarray(weights))
+        value, gradient = _sizes(self.problem, params, weights, self._seen)
         return float(value), np.asarray(gradient, np.float64)
 
     def errors(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -130,6 +108,39 @@ class WeightedLoss:
         scores = self._widest * float(abs(params).max(initial=0))
         wrong = total * value + each * float(abs(params) @ slope)
         return wrong, (total + each * (1 + scores)) * slope
+
+
+@jax.jit
+def revealed(problem: Problem, rows: Sample) -> Any:
+    """What clients see of the samples."""
+    vectors = Flat(problem)
+
+    def seen(sample: Sample) -> Any:
+        at = At(jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
+        decision = vectors.decide(vectors.init(at.key), sample.shown, at)
+        return vectors.reveal(decision, sample)
+
+    return jax.vmap(seen)(rows)
+
+
+def _mean(problem: Problem, params: Any, weights: Any, seen: Any) -> Any:
+    return weights @ jax.vmap(partial(Flat(problem).loss, params))(seen)
+
+
+_value_and_gradient = jax.jit(jax.value_and_grad(_mean, argnums=1))
+_hessian = jax.jit(jax.hessian(_mean, argnums=1))
+
+
+@jax.jit
+def _sizes(problem: Problem, params: Any, weights: Any, seen: Any) -> Any:
+    """The weighted means of the absolute losses and of the absolute gradients, one sample after the other."""
+
+    def add(total: Any, given: Any) -> tuple[Any, None]:
+        one, weight = given
+        each = jax.value_and_grad(Flat(problem).loss)(params, one)
+        return jax.tree.map(lambda x, y: x + weight * abs(y), total, each), None
+
+    return jax.lax.scan(add, (0.0, jnp.zeros_like(params)), (seen, weights))[0]
 
 
 def _widest(shown: Any) -> float:
