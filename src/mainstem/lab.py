@@ -28,12 +28,12 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
         try:
             run = simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
         except FinishedRun:
-            run = load(place)
+            run = load(place, stream=asked.stream)
         runs.append(run)
-    figure, rows = compare(runs)
-    for row, name in zip(rows, names, strict=True):
-        row["folder"] = str(folder / name.replace(" ", "-"))
-    return rows, figures.save(figure, folder / "comparison.png")
+    compared = compare(runs)
+    places = [str(folder / name.replace(" ", "-")) for name in names]
+    rows = [row | {"folder": place} for row, place in zip(compared, places, strict=True)]
+    return rows, figures.save(compared.figure, folder / "comparison.png")
 
 
 def advise_file(path: Path, changes: Iterable[str], budget: float, steps: int | None) -> Advice:
@@ -65,6 +65,6 @@ def run_demo(folder: Path) -> tuple[Rows, Path]:
         for name, algorithm in chosen.items()
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")
-    _, rows = compare(list(runs.values()))
-    rows = [{**row, "algorithm": name} for row, name in zip(rows, runs, strict=True)]
+    compared = compare(list(runs.values()))
+    rows = [row | {"algorithm": name} for row, name in zip(compared, runs, strict=True)]
     return rows, figures.save(figure, folder / "accuracy.png")

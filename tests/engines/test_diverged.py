@@ -76,7 +76,7 @@ def test_a_run_that_goes_well_says_nothing():
     assert run.diverged == ""
     assert run.summary.diverged == []
     assert "diverged" not in repr(run)
-    assert "diverged" not in ms.compare([run])[1][0]
+    assert "diverged" not in ms.compare([run]).rows[0]
 
 
 def test_each_seed_has_its_own():

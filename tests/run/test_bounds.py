@@ -163,8 +163,9 @@ def test_comparisons_of_two_papers_are_in_means_over_clients():
         run(ms.fedomd(0.1, mirror=BOX), problem, stream),
         run(ms.fedogd(0.1), FREE, stream),
     ]
-    figure, rows = ms.compare(both, bound=True)
-    assert figure.axes[0].get_ylabel() == "regret"
+    compared = ms.compare(both, bound=True)
+    rows = compared.rows
+    assert compared.figure.axes[0].get_ylabel() == "regret"
     assert rows[1]["regret"] == pytest.approx(float(both[1].regret()))
     assert all(row["regret"] <= row["bound"] for row in rows)
 

@@ -131,16 +131,5 @@ def test_a_column_that_was_not_recorded_is_named(run):
 def test_to_pandas_has_a_row_for_each_step_and_seed(run):
     frame = run.to_pandas()
     assert len(frame) == 24
-    assert np.array_equal(frame[frame.seed == 1].loss, run.loss[1])
-
-
-def test_compare_gives_one_figure_and_one_table(run):
-    other = ms.simulate(ms.ofedavg(0.3, 0.5), PROBLEM, STREAM, steps=12)
-    figure, rows = ms.compare([run, other, other])
-    assert [row["algorithm"] for row in rows] == ["fedogd", "ofedavg", "ofedavg 2"]
-    assert rows[0]["accuracy"] == pytest.approx(run.accuracy[:, -1].mean())
-    assert rows[0]["uplink_saving"] == 0
-    axes = figure.axes[0]
-    assert axes.get_xlabel() == "step t"
-    assert len(axes.lines) == 3
-    assert len(run.plot("loss").axes[0].lines) == 1
+    for name in ("loss", "accuracy", "uplink_bits", "downlink_bytes"):
+        assert np.array_equal(frame[frame.seed == 1][name], run.curve(name)[1])

@@ -43,23 +43,14 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Any:
     """An aligned table with the rows' keys as its head."""
     from rich.table import Table
 
+    from mainstem.report import tables
+
     made = Table(box=None, pad_edge=False, header_style="bold")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    for name in names:
-        numeric = all(isinstance(row.get(name, 0), int | float) for row in rows)
+    known = tables.columns(rows)
+    for name, numeric in known.items():
         made.add_column(
             name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True
         )
     for row in rows:
-        made.add_row(*(_text(name, row.get(name, "")) for name in names))
+        made.add_row(*(tables.cell(row, name) for name in known))
     return made
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    if name.endswith("saving"):
-        return f"{100 * value:.1f} %"
-    if name.endswith("bits"):
-        return f"{value:.3g}"
-    return f"{value:.4f}"

@@ -10,11 +10,10 @@ from mainstem import check
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.certificate import certified
-from mainstem.measure.hindsight import best_fixed
-from mainstem.measure.personal_hindsight import best_pair
+from mainstem.measure.comparators import comparator
 from mainstem.measure.question import Question
-from mainstem.measure.steps import best_each
 
+CURVE = 20  # prefixes of a regret curve
 KINDS = {
     "global": "loss",
     "collective": "collective",
@@ -22,6 +21,11 @@ KINDS = {
     "expected": "expected",
     "personal": "loss",
     "virtual": "virtual",
+}
+EQUAL = {  # if all clients have one model: the column that has the same losses
+    "collective": "loss",
+    "expected": "virtual",
+    "virtual": "expected",
 }
 
 
@@ -80,21 +84,13 @@ def regret_of(
         raise MainstemError(
             "regret: the run diverged, its final model is not finite: take a smaller step"
         )
-    weighted = chosen == "personal" and "weighted" in trace
-    column = "weighted" if weighted else KINDS[chosen]
-    if chosen == "dynamic" and not shared:
-        column = KINDS["collective"]
-    spent = np.cumsum(trace[column], axis=1, dtype=np.float64)[:, np.array(prefixes) - 1]
+    losses = trace[_column(trace, chosen, shared)]
+    spent = np.cumsum(losses, axis=1, dtype=np.float64)[:, np.array(prefixes) - 1]
+    expected = chosen in ("expected", "virtual")
     bests = []
     for n, seed in enumerate(seeds):
-        expected = chosen in ("expected", "virtual")
         question = Question(problem, stream, domain, seed, radius, starts[n], expected)
-        if chosen == "personal":
-            bests.append(best_pair(question, prefixes, weights))
-        elif chosen == "dynamic":
-            bests.append(best_each(question, prefixes))
-        else:
-            bests.append(best_fixed(question, prefixes))
+        bests.append(comparator(chosen, question, prefixes, weights))
         if expected:  # the same for every seed
             bests *= len(seeds)
             break
@@ -108,6 +104,17 @@ def regret_of(
     return Regret(chosen, np.array(prefixes), *found, last.title, last.note)
 
 
+def _column(trace: Mapping[str, np.ndarray], kind: str, shared: bool) -> str:
+    """The column of the losses that a kind of regret sums up."""
+    if kind == "personal" and "weighted" in trace:
+        return "weighted"
+    if kind == "dynamic" and not shared:
+        return KINDS["collective"]
+    if shared and KINDS[kind] not in trace:
+        return EQUAL.get(kind, KINDS[kind])
+    return KINDS[kind]
+
+
 def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:
     """The standard error of a sampled collective loss."""
     if kind != "collective" or "collective_error" not in trace:
@@ -119,15 +126,7 @@ def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -
 
 def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool, personal: bool) -> str:
     if kind is None:
-        if personal:
-            return "personal"
-        if "collective" in trace:
-            return "collective"
-        if shared:
-            return "global"
-        raise MainstemError(
-            'regret: the clients have models of their own: simulate(..., measure=["collective"])'
-        )
+        return default_kind(trace, shared, personal)
     check.one_of("regret", "kind", kind, list(KINDS))
     if kind == "global" and not shared:
         raise MainstemError(
@@ -137,17 +136,31 @@ def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool, perso
         raise MainstemError(
             'regret: dynamic regret of models of their own: simulate(..., measure=["collective"])'
         )
-    if KINDS[kind] not in trace:
+    if _column(trace, kind, shared) not in trace:
         raise MainstemError(f'regret: {kind} was not recorded: simulate(..., measure=["{kind}"])')
     return kind
+
+
+def default_kind(trace: Mapping[str, np.ndarray], shared: bool, personal: bool) -> str:
+    """The kind of regret of a run if none is asked for."""
+    if personal:
+        return "personal"
+    if "collective" in trace:
+        return "collective"
+    if shared:
+        return "global"
+    raise MainstemError(
+        'regret: the clients have models of their own: simulate(..., measure=["collective"])'
+    )
 
 
 def _prefixes(at: Sequence[int] | str | None, steps: int) -> list[int]:
     if at is None:
         return [steps]
     if isinstance(at, str):
-        check.one_of("regret", "at", at, ["all"])
-        return list(range(1, steps + 1))
+        check.one_of("regret", "at", at, ["all", "curve"])
+        count = steps if at == "all" else min(steps, CURVE)
+        return [steps * n // count for n in range(1, count + 1)]
     asked = [at] if isinstance(at, numbers.Integral) else list(at)
     if not asked:
         raise check.refuse("regret", "at", "name at least one step", at)

@@ -85,7 +85,7 @@ def panels(
                 axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=text)
         _dress(axes, title, across if isinstance(across, str) else across[title], log)
         if n % columns == 0:
-            axes.set_ylabel(LABELS.get(label, label))
+            axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
     _legend(figure, grid)
     plt.close(figure)
     return figure
@@ -100,14 +100,11 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
     for n, (name, colour) in enumerate(zip(names, _cycle(len(names)), strict=True)):
         places = [place for place, group in enumerate(groups.values()) if name in group]
         values = [np.asarray(group[name]) for group in groups.values() if name in group]
-        errors = [
-            2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 for each in values
-        ]
         axes.bar(
             [place + (n - (len(names) - 1) / 2) * width for place in places],
             [each.mean() for each in values],
             width,
-            yerr=errors,
+            yerr=[_spread(each) for each in values],
             label=name,
             color=colour,
             error_kw={"linewidth": 0.8},
@@ -115,12 +112,32 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
     low = min(float(each.mean()) for group in groups.values() for each in group.values())
     axes.set_ylim(bottom=max(0.0, low - 0.1))
     axes.set_xticks(range(len(groups)), list(groups))
-    axes.set_ylabel(LABELS.get(label, label))
+    axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     _legend(figure, np.array([[axes]]))
     plt.close(figure)
     return figure
+
+
+def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, label: str) -> Any:
+    """One point for each name from values ([seeds], [seeds]), with two standard errors over seeds."""
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    for (name, (x, y)), colour in zip(named.items(), _cycle(len(named)), strict=True):
+        spread = {key: _spread(each) for key, each in (("xerr", x), ("yerr", y))}
+        axes.errorbar(x.mean(), y.mean(), **spread, fmt="o", color=colour, label=name)
+    positive = all((x > 0).all() for x, _ in named.values())
+    _dress(axes, "", LABELS.get(across, across.replace("_", " ")), "x" if positive else "")
+    axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
+    _legend(figure, np.array([[axes]]))
+    plt.close(figure)
+    return figure
+
+
+def _spread(values: np.ndarray) -> float:
+    """Two standard errors over seeds."""
+    return 2 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
 def save(figure: Any, path: Path) -> Path:

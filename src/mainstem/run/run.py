@@ -16,19 +16,18 @@ from mainstem.report import figures
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
-from mainstem.theory.applied import beside, per_client
+from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
 
-CURVES = (
-    "accuracy",
-    "downlink_bits",
-    "downlink_bytes",
-    "loss",
-    "mse",
-    "uplink_bits",
-    "uplink_bytes",
-)
+CURVES = {  # what is computed from the columns, each with the column that it needs
+    "accuracy": "correct",
+    "downlink_bits": "downloads",
+    "downlink_bytes": "downloads",
+    "mse": "squared_error",
+    "uplink_bits": "uploads",
+    "uplink_bytes": "uploads",
+}
 
 
 class Run:
@@ -190,13 +189,13 @@ class Run:
         """Regret against the best fixed model in hindsight, with its certificate.
 
         `at`: the prefixes, each compared with the best model *for that prefix* (None: all steps;
-        "all": every prefix, cheap only with a closed form). `kind`: global (the shared model on each
-        client's data), collective (every client's model on the data of all clients), personal (each
-        client's model on its own data, against the jointly best shared and own parts), dynamic
-        (against the best model of *each step*, for quadratic losses), expected or virtual. Default:
-        personal for problems with an own part, otherwise the first of collective and global that was
-        measured. `radius` is that of the ball for problems without a minimiser. A run loaded from a
-        folder needs `stream` if its stream was in memory.
+        "curve": twenty of them; "all": every prefix, cheap only with a closed form). `kind`: global
+        (the shared model on each client's data), collective (every client's model on the data of all
+        clients), personal (each client's model on its own data, against the jointly best shared and own
+        parts), dynamic (against the best model of *each step*, for quadratic losses), expected or
+        virtual. Default: personal for problems with an own part, otherwise the first of collective and
+        global that was measured. `radius` is that of the ball for problems without a minimiser. A run
+        loaded from a folder needs `stream` if its stream was in memory.
         """
         source = self.stream if stream is None else stream
         if self.problem is None or source is None or self.domain is None:
@@ -222,8 +221,13 @@ class Run:
         )
 
     def to_pandas(self) -> Any:
-        """The trace as a data frame, one row for each step and seed."""
-        return traces.table(dict(self.trace), 1, self.summary.seeds).to_pandas()
+        """The trace and the curves as a data frame, one row for each step and seed."""
+        curves = {
+            name: np.atleast_2d(self.curve(name))
+            for name, needs in CURVES.items()
+            if needs in self.trace
+        }
+        return traces.table(dict(self.trace) | curves, 1, self.summary.seeds).to_pandas()
 
     def bound(self, at: Sequence[int] | None = None) -> Bound | Rate:
         """The bound of the algorithm's theorem for this run, with the constants measured on its stream.
@@ -235,16 +239,21 @@ class Run:
         return beside(self, [self.summary.steps] if at is None else at).bound
 
     def plot(self, curve: str = "loss", bound: bool = False) -> Any:
-        """A figure of one curve (loss, accuracy, mse, uplink_bits, ...), with the spread over seeds.
+        """A figure of one curve (loss, accuracy, mse, uplink_bits, regret, ...), with the spread over seeds.
 
         With `bound` the curve is the quantity that the algorithm's theorem bounds, in the paper's
         units, and the bound is dashed.
         """
         if bound:
-            return _overlaid({self.name: beside(self)})
-        return figures.curves({self.name: np.atleast_2d(self._curve(curve))}, curve)
+            return overlaid({self.name: beside(self)})
+        if curve == "regret":
+            found = self.regret("curve")
+            values = {self.name: np.atleast_2d(found.values)}
+            return figures.curves(values, f"{found.kind}_regret", steps=found.steps)
+        return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve)
 
-    def _curve(self, name: str) -> np.ndarray:
+    def curve(self, name: str) -> np.ndarray:
+        """A curve by its name: accuracy, mse, bits and bytes sent so far, or a recorded column."""
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:
@@ -297,7 +306,7 @@ def _attempt(package: str, table: Any) -> Any:
         return None
 
 
-def _overlaid(found: Mapping[str, Beside]) -> Any:
+def overlaid(found: Mapping[str, Beside]) -> Any:
     """A figure of measured curves, each with its bound dashed."""
     units = {each.bound.of for each in found.values()}
     return figures.curves(
@@ -315,45 +324,3 @@ def _title(bound: Bound | Rate) -> str:
     if isinstance(bound, Rate):
         return f"{bound.theorem}, constant fitted: no guarantee"
     return bound.theorem
-
-
-def compare(runs: Sequence[Run], curve: str | None = None, bound: bool = False) -> Any:
-    """One figure and one table of several runs: (figure, rows).
-
-    With `bound` the figure contains each run's regret and, dashed, its theorem's bound; as means over
-    clients if the papers use different units.
-    """
-    if not runs:
-        raise MainstemError("compare: wants at least one run")
-    chosen = curve or next(
-        name
-        for name, needs in (("accuracy", "correct"), ("mse", "squared_error"), ("loss", "loss"))
-        if all(needs in run.trace for run in runs)
-    )
-    names = figures.distinct([run.name for run in runs])
-    curves = {
-        name: np.atleast_2d(run._curve(chosen)) for name, run in zip(names, runs, strict=True)
-    }
-    rows = [_row(name, run, chosen) for name, run in zip(names, runs, strict=True)]
-    if not bound:
-        return figures.curves(curves, chosen), rows
-    found = {name: beside(run) for name, run in zip(names, runs, strict=True)}
-    if len({each.bound.of for each in found.values()}) > 1:
-        clients = [run.summary.clients for run in runs]
-        pairs = zip(found.items(), clients, strict=True)
-        found = {name: per_client(each, count) for (name, each), count in pairs}
-    for row, each in zip(rows, found.values(), strict=True):
-        row["regret"] = float(each.measured[:, -1].mean())
-        row["bound"] = float(np.ravel(each.bound.value)[-1])
-    return _overlaid(found), rows
-
-
-def _row(name: str, run: Run, curve: str) -> dict[str, Any]:
-    found = {"diverged": run.diverged} if run.diverged else {}
-    return {
-        "algorithm": name,
-        curve: float(np.mean(run._curve(curve)[..., -1])),
-        "uplink_bits": float(np.mean(run.uplink_bits[..., -1])),
-        "uplink_saving": run.uplink_saving,
-        **found,
-    }

@@ -1,0 +1,115 @@
+"""Tables of results: aligned text, CSV and LaTeX, from rows with the same keys."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+
+SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
+
+
+def columns(rows: Rows) -> dict[str, bool]:
+    """The names of the columns, in order, and whether each has numbers only.
+
+    A standard error, NAME_error, is no column of its own: it stands behind its value.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {
+        name: all(isinstance(row.get(name, 0), int | float) for row in rows)
+        for name in names
+        if name.removesuffix("_error") not in names or not name.endswith("_error")
+    }
+
+
+def cell(row: Mapping[str, Any], name: str, between: str = " ± ") -> str:
+    """The entry of a row in the column `name`, with its standard error.
+
+    >>> row = {"uplink_saving": 0.99, "uplink_bits": 123456.0, "loss": 0.25, "loss_error": 0.01, "steps": 5}
+    >>> [cell(row, name) for name in columns([row])]
+    ['99.0 %', '1.23e+05', '0.2500 ± 0.0100', '5']
+    """
+    parts = [_text(name, row.get(name, ""))]
+    if f"{name}_error" in row:
+        parts.append(_text(name, row[f"{name}_error"]))
+    return between.join(parts)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if name.endswith("saving"):
+        return f"{100 * value:.1f} %"
+    if name.endswith("bits"):
+        return f"{value:.3g}"
+    return f"{value:.4f}"
+
+
+def text(rows: Rows) -> str:
+    """The rows below their head, aligned: numbers to the right.
+
+    >>> print(text([{"algorithm": "fedogd", "loss": 0.5}, {"algorithm": "ofedavg", "loss": 12.25}]))
+    algorithm     loss
+    fedogd      0.5000
+    ofedavg    12.2500
+    """
+    known = columns(rows)
+    lines = [[name.replace("_", " ") for name in known]]
+    lines += [[cell(row, name) for name in known] for row in rows]
+    widths = [max(map(len, each)) for each in zip(*lines, strict=True)]
+    aligned = [
+        "  ".join(
+            each.rjust(width) if numeric else each.ljust(width)
+            for each, width, numeric in zip(line, widths, known.values(), strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join(aligned)
+
+
+def as_csv(rows: Rows) -> str:
+    """The rows as CSV, with all digits."""
+    written = io.StringIO()
+    names = dict.fromkeys(name for row in rows for name in row)
+    out = csv.DictWriter(written, list(names), restval="", lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows)
+    return written.getvalue()
+
+
+def latex(rows: Rows) -> str:
+    r"""The rows as a LaTeX table with the lines of booktabs.
+
+    >>> print(latex([{"algorithm": "fedogd", "loss": 0.5, "loss_error": 0.01}]))
+    \begin{tabular}{lr}
+    \toprule
+    algorithm & loss \\
+    \midrule
+    fedogd & $0.5000 \pm 0.0100$ \\
+    \bottomrule
+    \end{tabular}
+    """
+    known = columns(rows)
+    head = " & ".join(_escaped(name.replace("_", " ")) for name in known)
+    body = [" & ".join(_latex_cell(row, name) for name in known) + r" \\" for row in rows]
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{''.join('r' if numeric else 'l' for numeric in known.values())}}}",
+            r"\toprule",
+            rf"{head} \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def _latex_cell(row: Mapping[str, Any], name: str) -> str:
+    shown = cell(row, name, between=r" \pm ")
+    return f"${shown}$" if r"\pm" in shown else _escaped(shown)
+
+
+def _escaped(word: str) -> str:
+    return "".join(SPECIAL.get(letter, letter) for letter in word)

@@ -1,0 +1,129 @@
+"""Comparisons: labels, tables, exports, figures, and runs that cannot be compared."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+
+PROBLEM, STREAM = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
+
+
+def run(algorithm, **settings):
+    return ms.simulate(algorithm, PROBLEM, STREAM, **{"steps": 12, "seeds": 3} | settings)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return [run(ms.fedogd(0.3)), run(ms.fedogd(0.1)), run(ms.ofedavg(0.3, 0.5))]
+
+
+@pytest.fixture(scope="module")
+def compared(three):
+    return ms.compare(three)
+
+
+def test_labels_have_the_parameters_that_differ(three, compared):
+    assert list(compared.runs) == ["fedogd step=0.3", "fedogd step=0.1", "ofedavg"]
+    again = ms.compare([three[0], three[0]])
+    assert list(again.runs) == ["fedogd", "fedogd 2"]
+    parts = [ms.fedomd(0.1, sync=ms.parts.every(period)) for period in (2, 3)]
+    named = ms.compare([run(each, seeds=1) for each in parts])
+    assert list(named.runs) == ["fedomd sync=every(period=2)", "fedomd sync=every(period=3)"]
+    precise = ms.compare([run(ms.fedogd(0.3), dtype=dtype) for dtype in ("float32", "float64")])
+    assert list(precise.runs) == ["fedogd dtype=float32", "fedogd dtype=float64"]
+
+
+def test_means_errors_and_paired_differences(three, compared):
+    ends = [each.accuracy[:, -1] for each in three]
+    for row, end in zip(compared, ends, strict=True):
+        assert row["accuracy"] == pytest.approx(end.mean())
+        assert row["accuracy_error"] == pytest.approx(end.std(ddof=1) / 3**0.5)
+        away = end - ends[0]  # seed by seed
+        assert row["difference"] == pytest.approx(away.mean())
+        assert row["difference_error"] == pytest.approx(away.std(ddof=1) / 3**0.5)
+    assert compared.rows[0]["uplink_saving"] == 0
+
+
+def test_one_seed_has_no_error(three):
+    row = ms.compare([run(ms.fedogd(0.3), seeds=1)]).rows[0]
+    assert list(row) == ["algorithm", "accuracy", "uplink_bits", "uplink_saving"]
+
+
+def test_it_prints(compared):
+    head, *lines = str(compared).splitlines()
+    assert head.split("  ")[0] == "algorithm"
+    assert len(lines) == 3
+    assert " ± " in lines[0]
+    assert len({len(line) for line in [head, *lines]}) == 1
+
+
+def test_it_sorts(compared):
+    best = compared.sorted(descending=True)
+    found = [row["accuracy"] for row in best]
+    assert found == sorted(found, reverse=True)
+    assert {row["algorithm"]: row for row in best} == {row["algorithm"]: row for row in compared}
+    assert next(iter(compared.sorted("uplink bits").runs)) == "ofedavg"
+    with pytest.raises(ms.MainstemError, match="no column mse, only algorithm, accuracy"):
+        compared.sorted("mse")
+
+
+def test_it_exports(compared, tmp_path):
+    frame = compared.to_pandas()
+    assert frame.accuracy.tolist() == [row["accuracy"] for row in compared]
+    rows = list(csv.DictReader(io.StringIO(compared.to_csv(tmp_path / "table.csv"))))
+    assert [float(row["accuracy_error"]) for row in rows] == frame.accuracy_error.tolist()
+    assert (tmp_path / "table.csv").read_text() == compared.to_csv()
+    latex = compared.to_latex(tmp_path / "table.tex")
+    assert (tmp_path / "table.tex").read_text() == latex + "\n"
+    assert r"fedogd step=0.1 & $" in latex
+    assert latex.count(r"\pm") == 6
+    assert r"0.0 \%" in latex
+
+
+def test_the_figure_has_a_line_for_each_run(compared, three):
+    axes = compared.figure.axes[0]
+    assert axes.get_xlabel() == "step t"
+    assert len(axes.lines) == 3
+    assert len(three[0].plot("loss").axes[0].lines) == 1
+
+
+def test_regret_names_its_kind_and_is_a_curve(three):
+    compared = ms.compare(three, y="regret")
+    assert compared.rows[0]["global_regret"] == pytest.approx(float(three[0].regret()))
+    axes = compared.figure.axes[0]
+    assert axes.get_ylabel() == "global regret"
+    assert len(axes.lines[0].get_xdata()) == 12
+    alone = three[0].plot("regret").axes[0]
+    assert alone.get_ylabel() == "global regret"
+    assert np.allclose(alone.lines[0].get_ydata(), three[0].regret("all").values.mean(axis=0))
+
+
+def test_kinds_that_are_equal_share_an_axis(three):
+    own = run(ms.fedomd(0.3, sync=ms.parts.every(3)), measure=["collective"])
+    compared = ms.compare([three[0], own], y="regret")
+    assert compared.kind == "collective"
+    assert compared.rows[0]["collective_regret"] == pytest.approx(float(three[0].regret()))
+    assert compared.rows[1]["collective_regret"] == pytest.approx(float(own.regret()))
+
+
+def test_a_pareto_picture(three):
+    compared = ms.compare(three, x="uplink bits", y="accuracy")
+    axes = compared.figure.axes[0]
+    assert axes.get_xlabel() == "bits sent up"
+    assert axes.get_ylabel() == "accuracy(t)"
+    assert len(axes.containers) == 3
+    assert axes.get_xscale() == "log"
+
+
+def test_other_data_are_refused_and_other_lengths_marked(three):
+    other = ms.simulate(ms.fedogd(0.3), PROBLEM, ms.streams.digits(clients=20), steps=12, seeds=3)
+    with pytest.raises(ms.MainstemError, match="fedogd saw other data than fedogd"):
+        ms.compare([three[0], other])
+    longer = ms.compare([three[0], run(ms.fedogd(0.3), steps=15)])
+    assert [row["steps"] for row in longer] == [12, 15]
+    assert "difference" not in longer.rows[0]
+    with pytest.raises(ms.MainstemError, match="at least one run"):
+        ms.compare([])
