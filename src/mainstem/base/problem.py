@@ -88,6 +88,12 @@ class Problem(Value):
         return 0.0
 
     @property
+    def rounding(self) -> float | None:
+        """The relative error of losses and gradients in float64 that certificates assume, and say so; None: they
+        bound it as for logistic and softmax losses."""
+        return 1e-12
+
+    @property
     def shape(self) -> Any:
         """The shape of what is shown, or of its parts, if it is fixed; else None."""
         return None

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mainstem.base import Domain
+from mainstem.errors import BadData
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[float, Array]]
@@ -198,6 +199,11 @@ class Search:
 
     def solution(self) -> Solution:
         """The best point, titled with the set over which it is the best."""
+        if self.value < self.lower - self.doubt:
+            raise BadData(
+                "regret: the loss is declared convex and is not: its value "
+                f"{self.value:.6g} is below {self.lower:.6g}, which a tangent proves to be the least"
+            )
         name = self.region.title
         where = "over everything" if name == "everything" else f"in the {name}"
         return Solution(self.params, self.value, self.gap, f"best {where}")

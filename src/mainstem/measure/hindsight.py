@@ -21,7 +21,8 @@ from mainstem.measure.weighted_losses import WeightedLoss, weighted
 
 HESSIAN = 1000  # largest number of parameters for which second derivatives are used
 FOUND = "best found by L-BFGS from the run's final model"
-UNPROVEN = ", without a certificate: the loss is not convex"
+UNPROVEN = ", without a certificate: the loss is not declared convex"
+ASSUMED = ", if the loss is convex as declared and exact to {:.0f} digits"
 
 
 def best_fixed(question: Question, prefixes: Sequence[int]) -> Hindsight:
@@ -61,7 +62,7 @@ def _minimised(
             objective.at, start, (weight,), "L-BFGS-B", True, options={"maxiter": 200}
         )
         return Solution(found.x, float(found.fun), math.inf, FOUND, UNPROVEN)
-    return minimise(
+    found = minimise(
         lambda params: objective.at(params, weight),
         start,
         question.domain,
@@ -73,3 +74,6 @@ def _minimised(
         verified=lambda params, _: objective.errors(params, weight),
         model=model,
     )
+    if problem.rounding is None:
+        return found
+    return found._replace(note=ASSUMED.format(-math.log10(problem.rounding)))

@@ -98,13 +98,16 @@ class WeightedLoss:
         return float(value), np.asarray(gradient, np.float64)
 
     def errors(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Bounds on the rounding errors of value and gradient.
+        """Bounds on the rounding errors of value and gradient: as the problem declares, or derived.
 
-        Each loss is computed as if its model were off by `each` ulp, entry by entry, and all are summed up. The
-        second derivatives in the scores are at most the first ones, as for logistic and softmax losses.
+        Derived, each loss is computed as if its model were off by `each` ulp, entry by entry, and all are
+        summed up. The second derivatives in the scores are at most the first ones, as for logistic and softmax
+        losses.
         """
         value, slope = self.sizes(params, weights)
         each, total = (8 + params.size) * EPS, (32 + len(weights)) * EPS
+        if self.problem.rounding is not None:
+            return (self.problem.rounding + total) * value, (self.problem.rounding + total) * slope
         scores = self._widest * float(abs(params).max(initial=0))
         wrong = total * value + each * float(abs(params) @ slope)
         return wrong, (total + each * (1 + scores)) * slope

@@ -1,12 +1,33 @@
 """Custom problems: three functions define one, so that a Flax or Equinox model can be used unchanged."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from mainstem import check
+from mainstem.base import Domain, Sample
+from mainstem.errors import BadData, MainstemError
+from mainstem.parts import everything
 from mainstem.problems.supervised import Supervised, ridge_field
-from mainstem.random import Key
-from mainstem.value import integer, preset, static, value
+from mainstem.random import Key, root
+from mainstem.value import flag, integer, part, preset, static, value
+
+Metric = Callable[[Any, Any], Any]  # (scores, y) -> a scalar
+
+STATISTICS = "batch_stats"  # Flax's name for running means of a batch
+
+
+def _metrics(owner: str, name: str, given: Any) -> tuple[tuple[str, Metric], ...]:
+    """Named functions, from a mapping or from pairs."""
+    named = tuple(given.items() if isinstance(given, Mapping) else map(tuple, given))
+    for each in named:
+        if len(each) != 2 or not (isinstance(each[0], str) and callable(each[1])):
+            raise check.refuse("custom", "metrics", 'map names to functions: {"hinge": hinge}', given)
+    return named
 
 
 @value
@@ -23,6 +44,9 @@ class Custom(Supervised):
     cost: Callable[[Any, Any], Any] = static()  # (scores, y) -> a scalar
     classes: int | None = integer(default=None, least=2)
     ridge: float | None = ridge_field()
+    convex: bool = flag(default=False)  # in the parameters
+    domain: Domain = part(Domain, "l2_ball(1.0)", default=everything())
+    recorded: tuple[tuple[str, Metric], ...] = static(default=(), checked=_metrics)
 
     def admit(self) -> None:
         for name, given in (("init", self.first), ("apply", self.scores), ("loss", self.cost)):
@@ -30,33 +54,110 @@ class Custom(Supervised):
                 raise check.refuse("custom", name, "be a function", given)
 
     def init(self, key: Key) -> Any:
-        return self.first(key)
+        return jax.tree.map(lambda x: x if _learns(x) else None, self.first(key))
 
     def apply(self, params: Any, x: Any) -> Any:
-        return self.scores(params, x)
+        whole = jax.tree.map(
+            lambda number, fixed: fixed if number is None else number,
+            params,
+            _fixed(self.first),
+            is_leaf=lambda x: x is None,
+        )
+        return self.scores(whole, x)
 
     def penalty(self, scores: Any, target: Any) -> Any:
         return self.cost(scores, target)
 
+    def metrics(self, decision: Any, sample: Sample) -> Mapping[str, Any]:
+        own = {name: of(decision, sample.hidden) for name, of in self.recorded}
+        return {**super().metrics(decision, sample), **own}
 
-@preset(Custom, init="first", apply="scores", loss="cost", classes="classes", ridge="ridge")
+    def check(self, shown: Any, hidden: np.ndarray) -> None:
+        super().check(shown, hidden)
+        one = jax.tree.map(lambda x: jnp.asarray(x[0]), (shown, hidden))
+        scores = _shape("apply", self.apply, jax.eval_shape(self.init, root(0)), one[0])
+        sizes: list[tuple[int, ...]] = [(), (1,)]
+        if self.classes is not None:
+            sizes = [(), (2,)] if self.classes == 2 else [(self.classes,)]
+        if scores.shape not in sizes:
+            wanted = " or ".join(map(str, sizes))
+            raise BadData(
+                f"custom: apply gives scores of shape {scores.shape}, wanted is {wanted}: "
+                + ("one for each class" if self.classes else "one prediction")
+            )
+        for name, of in (("loss", self.cost), *self.recorded):
+            paid = _shape(name, of, scores, one[1])
+            if paid.shape != ():
+                raise BadData(
+                    f"custom: {name} has the shape {paid.shape}, wanted is one number, ()"
+                )
+
+
+@functools.lru_cache(maxsize=32)
+def _fixed(first: Callable[[Key], Any]) -> Any:
+    """The first model without its numbers: what a module has besides them, such as its activations."""
+    with jax.ensure_compile_time_eval():
+        whole = first(jnp.asarray(root(0)))
+    if isinstance(whole, Mapping) and STATISTICS in whole:
+        raise BadData(
+            "custom: init gives batch_stats, which no gradient learns: take a norm of each sample "
+            "(LayerNorm, GroupNorm) in the place of BatchNorm"
+        )
+    return jax.tree.map(lambda x: None if _learns(x) else x, whole)
+
+
+def _shape(name: str, function: Callable[..., Any], *given: Any) -> Any:
+    """The shape of what a function returns; its own error, with a hint, if it fails."""
+    try:
+        return jax.eval_shape(function, *given)
+    except MainstemError:
+        raise
+    except Exception as error:
+        hint = ""
+        if "rng" in str(error).lower():
+            hint = " (a model with dropout must be called as for evaluation, such as deterministic=True)"
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise BadData(f"custom: {name} fails on the first sample: {reason}{hint}") from error
+
+
+def _learns(entry: Any) -> bool:
+    """Whether an entry of a model is an array of real numbers."""
+    return isinstance(entry, jax.Array | np.ndarray) and jnp.issubdtype(entry.dtype, jnp.floating)
+
+
+@preset(
+    Custom,
+    init="first",
+    apply="scores",
+    loss="cost",
+    classes="classes",
+    ridge="ridge",
+    convex="convex",
+    domain="domain",
+    metrics="recorded",
+)
 def custom(
     init: Callable[[Key], Any],
     apply: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any], Any],
     classes: int | None = None,
     ridge: float | None = None,
+    convex: bool = False,
+    domain: Domain = everything(),
+    metrics: Mapping[str, Metric] | tuple[tuple[str, Metric], ...] = (),
 ) -> Custom:
     """A problem from three functions: any model, any loss.
 
     `init(key)` gives nested params, `apply(params, x)` the scores of one sample, `loss(scores, y)`
-    their cost. With `classes` accuracy is measured, without it the squared error. Nothing is assumed
-    about the loss, so regret is measured against the best model found. A Flax module:
-    ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``.
+    their cost. With `classes` accuracy is measured, without it the squared error; `metrics` are further
+    functions of (scores, y) to record. `convex` declares that the loss is convex in the params: regret is
+    then measured against the best model in the `domain`, with a certificate; otherwise against the best
+    model found. A Flax module: ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``;
+    an Equinox module is made by `init` and called by `apply`.
 
     >>> import jax.numpy as jnp
     >>> problem = custom(lambda key: {"w": jnp.zeros(3)}, lambda p, x: x @ p["w"], lambda s, y: (s - y) ** 2)
     >>> problem.parameters
     3
     """
-    return Custom(init, apply, loss, classes, ridge)
+    return Custom(init, apply, loss, classes, ridge, convex, domain, metrics)  # type: ignore[arg-type]

@@ -41,6 +41,7 @@ class Personal(Supervised):
     start: Any = leaf(default=None)  # a `Pair` of vectors; None: zeros
 
     convex = True
+    rounding = None
 
     def admit(self) -> None:
         if self.cost == "logistic" and self.classes is None:

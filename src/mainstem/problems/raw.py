@@ -18,6 +18,7 @@ class Raw(Problem):
     """Base class: the model is one vector, and a hidden vector of the same length defines its loss."""
 
     convex = True
+    rounding = None
 
     def decide(self, params: Any, shown: Any, at: At) -> Any:
         return params

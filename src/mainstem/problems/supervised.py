@@ -89,6 +89,7 @@ class LinearModel(Supervised):
     bend: ClassVar[float]  # its largest second derivative
 
     convex = True
+    rounding = None
 
     @abc.abstractmethod
     def row(self, x: Any) -> Any:

@@ -6,7 +6,7 @@ from mainstem.base import Domain, Problem
 
 
 class Wrapped(Problem):
-    """A problem with the domain, convexity and curvature of another one, `of`."""
+    """A problem with the domain, convexity, curvature and rounding of another one, `of`."""
 
     of: Problem
 
@@ -21,6 +21,10 @@ class Wrapped(Problem):
     @property
     def curvature(self) -> Any:
         return self.of.curvature
+
+    @property
+    def rounding(self) -> float | None:
+        return self.of.rounding
 
     @property
     def block(self) -> int | None:
