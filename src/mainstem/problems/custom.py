@@ -26,7 +26,9 @@ def _metrics(owner: str, name: str, given: Any) -> tuple[tuple[str, Metric], ...
     named = tuple(given.items() if isinstance(given, Mapping) else map(tuple, given))
     for each in named:
         if len(each) != 2 or not (isinstance(each[0], str) and callable(each[1])):
-            raise check.refuse("custom", "metrics", 'map names to functions: {"hinge": hinge}', given)
+            raise check.refuse(
+                "custom", "metrics", 'map names to functions: {"hinge": hinge}', given
+            )
     return named
 
 
