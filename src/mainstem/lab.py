@@ -1,19 +1,33 @@
 """Experiments: run every algorithm of a file or of the demo, and compare the runs."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.advice import Advice, advise
+from mainstem.base import Algorithm
 from mainstem.engines.simulate import simulate
-from mainstem.errors import BadSpec, FinishedRun
+from mainstem.errors import BadSpec
+from mainstem.experiment import Experiment
 from mainstem.report import figures
-from mainstem.run import compare, load
-from mainstem.spec import name_of
+from mainstem.run import compare
+from mainstem.spec import name_of, plain
 from mainstem.theory import plan
 
 Rows = list[dict[str, Any]]
+
+MATTER = (
+    "steps",
+    "seed",
+    "seeds",
+    "network",
+    "dtype",
+    "measure",
+    "weights",
+)  # to the numbers of a run
 
 
 def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Path]:
@@ -21,19 +35,22 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
-    names = figures.distinct([name_of(each) for each in asked.algorithms])
-    runs = []
-    for name, algorithm in zip(names, asked.algorithms, strict=True):
-        place = folder / name.replace(" ", "-")
-        try:
-            run = simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
-        except FinishedRun:
-            run = load(place, stream=asked.stream)
-        runs.append(run)
+    places = [folder / _named(asked, algorithm) for algorithm in asked.algorithms]
+    runs = [
+        simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
+        for algorithm, place in zip(asked.algorithms, places, strict=True)
+    ]
     compared = compare(runs)
-    places = [str(folder / name.replace(" ", "-")) for name in names]
-    rows = [row | {"folder": place} for row, place in zip(compared, places, strict=True)]
+    rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figures.save(compared.figure, folder / "comparison.png")
+
+
+def _named(asked: Experiment, algorithm: Algorithm) -> str:
+    """The name of a run's folder: the algorithm's, and a fingerprint of all that the run depends on."""
+    settings = {name: each for name, each in asked.settings.items() if name in MATTER}
+    content = plain([asked.problem, asked.stream, algorithm, settings])
+    fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return f"{name_of(algorithm)}-{fingerprint[:8]}"
 
 
 def advise_file(path: Path, changes: Iterable[str], budget: float, steps: int | None) -> Advice:

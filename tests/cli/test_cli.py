@@ -136,11 +136,22 @@ def test_run_saves_compares_and_reuses(tmp_path, file):
     again = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20")
     assert again.returncode == 0
     assert "fedomd" in again.stdout
-    for change in ("simulate.steps=30", "simulate.seed=5", "simulate.dtype=float64"):
-        words = ("--set", "simulate.steps=20", "--set", change)
-        other = mainstem(tmp_path, "run", "digits.toml", *words)
-        assert other.returncode == 1
-        assert "holds another experiment" in other.stderr
+    folders = {row["folder"] for row in found["runs"]}
+    assert {
+        str(path.relative_to(tmp_path)) for path in tmp_path.glob("runs/digits/fed*")
+    } == folders
+    for change in ("simulate.seed=5", "algorithm.0.step=0.25"):  # a variant, beside the others
+        words = ("--set", "simulate.steps=20", "--set", change, "--json")
+        other = json.loads(mainstem(tmp_path, "run", "digits.toml", *words).stdout)
+        assert other["runs"][0]["folder"] not in folders
+        assert (other["runs"][1]["folder"] in folders) == change.startswith("algorithm")
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.npz")}
+    added = file.read_text() + '[[algorithm]]\nname = "fedogd"\nstep = 0.75\n[simulate]\nsteps = 20'
+    file.write_text(added.replace("[simulate]\nsteps = 30\n", ""))
+    more = json.loads(mainstem(tmp_path, "run", "digits.toml", "--json").stdout)["runs"]
+    assert [row["folder"] in folders for row in more] == [True, True, False]
+    assert [row["algorithm"] for row in more] == ["fedogd step=0.5", "fedomd", "fedogd step=0.75"]
+    assert all(path.stat().st_mtime_ns == time for path, time in written.items())
     (tmp_path / "file").write_text("")
     blocked = mainstem(tmp_path, "run", "digits.toml", "--folder", "file/inside")
     assert blocked.returncode == 1
@@ -194,9 +205,9 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
     command += ["--set", "simulate.steps=400000", "--set", "simulate.chunk=500"]
     command += ["--set", "simulate.checkpoint=0"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    trace = tmp_path / "runs" / "digits" / "fedogd" / "trace"
+    runs = tmp_path / "runs" / "digits"
     deadline = time.monotonic() + 120
-    while len(list(trace.glob("*.parquet"))) < 3:
+    while len(list(runs.glob("fedogd-*/trace/*.parquet"))) < 3:
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
@@ -207,7 +218,7 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
             break
     assert process.returncode == 130, stderr
     assert "the same command resumes it" in stderr
-    assert (trace.parent / "checkpoint.npz").exists()
+    assert list(runs.glob("fedogd-*/checkpoint.npz"))
 
 
 def test_data_list_shows_what_is_cached(tmp_path, monkeypatch):

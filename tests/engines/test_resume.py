@@ -81,7 +81,7 @@ def test_a_folder_of_another_experiment_is_left_alone(tmp_path):
     ms.simulate(ms.fedogd(0.1), problem, stream, steps=5, folder=folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(ms.MainstemError, match="holds a finished run"):
-        ms.simulate(ms.fedogd(0.1), problem, stream, steps=5, folder=folder)
+        ms.simulate(ms.fedogd(0.1), problem, stream, steps=5).save(folder)
     (folder / "run.json").unlink()
     with pytest.raises(ms.MainstemError, match="holds another experiment"):
         ms.simulate(ms.fedogd(0.2), problem, stream, steps=5, folder=folder)
@@ -93,6 +93,20 @@ def test_a_folder_of_another_experiment_is_left_alone(tmp_path):
     assert [path.name for path in strange.iterdir()] == ["thesis.tex"]
     del before[folder / "run.json"]
     assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_a_finished_run_is_returned(tmp_path, monkeypatch):
+    problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
+
+    def run():
+        return ms.simulate(ms.fedogd("auto"), problem, stream, steps=5, folder=tmp_path / "run")
+
+    first = run()
+    monkeypatch.setattr(engine, "_run_chunks", None)
+    again = run()
+    assert np.array_equal(again.loss, first.loss)
+    assert again.stream is stream
+    assert again.algorithm == first.algorithm
 
 
 def test_a_corrupted_checkpoint_is_refused(tmp_path):

@@ -23,9 +23,9 @@ from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.program import Plan, Program, Values, gathered
 from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.stage import Feed, Shape
-from mainstem.errors import Diverged
+from mainstem.errors import Diverged, FinishedRun
 from mainstem.parts import network as wired
-from mainstem.run import Run, Summary
+from mainstem.run import Run, Summary, load
 from mainstem.spec import name_of
 from mainstem.spec import plain as described
 
@@ -62,8 +62,9 @@ def simulate(
     eq. (1)) are the weights of the clients' losses in personal regret.
 
     With a `folder`, the trace is written to disk during the run, with a checkpoint every `checkpoint` seconds;
-    a call with the same arguments resumes from it. `plain` takes the reference path, without optimisations;
-    `debug` takes it uncompiled, and names the step and the client where a value stops being finite.
+    a call with the same arguments resumes from it, or returns the run if it is finished. `plain` takes the
+    reference path, without optimisations; `debug` takes it uncompiled, and names the step and the client where
+    a value stops being finite.
 
     >>> import mainstem as ms
     >>> run = ms.simulate(
@@ -88,10 +89,11 @@ def simulate(
     arguments = algorithm, problem, stream, steps, chosen, wires, dtype, measured, counted
     job = Job(*arguments, spread, plain or debug, chunk)
     path = None if folder is None else Path(folder)
-    with (
-        jax.enable_x64(dtype == "float64"),
-        contextlib.closing(Recorder(path, job.spec, job.seeds, checkpoint)) as recorder,
-    ):
+    try:
+        opened = Recorder(path, job.spec, job.seeds, checkpoint)
+    except FinishedRun:
+        return load(Path(folder or ""), problem=problem, stream=stream)
+    with jax.enable_x64(dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
         algorithm.codec.check(program.sent)
         state = (
