@@ -10,7 +10,7 @@ from mainstem.advice.own_parts import Parts, pilot_of_parts, plans
 from mainstem.advice.pilot import Pilot, run_pilot
 from mainstem.base import MODELS, Algorithm, Problem, Step, Stream
 from mainstem.parts import constant
-from mainstem.spec import name_of
+from mainstem.spec import name_of, plain
 from mainstem.theory import plan
 from mainstem.value import Value, parts_of, shown
 
@@ -42,14 +42,14 @@ class Advice(NamedTuple):
         return self.rows[0].algorithm
 
     def table(self) -> list[dict[str, Any]]:
-        """One dictionary per candidate."""
+        """One dictionary per candidate; its parameters are as in an experiment file."""
         return [
             {
                 "algorithm": name_of(row.algorithm),
                 "predicted_regret": row.regret if math.isfinite(row.regret) else None,
                 "uplink_bits": row.uplink_bits,
                 "uplink_share": row.uplink_share,
-                "parameters": row.parameters,
+                "parameters": {k: v for k, v in plain(row.algorithm).items() if k != "name"},
                 "why": row.why,
             }
             for row in self.rows

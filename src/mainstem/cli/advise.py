@@ -1,5 +1,6 @@
 """`mainstem advise`: ranks algorithms, with parameters, for the problem and stream of an experiment file."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -26,16 +27,15 @@ def advise(
     Example: mainstem advise examples/digits.toml --budget 0.01
     """
     from mainstem.lab import advise_file
+    from mainstem.spec import name_of
 
     advice = advise_file(file, set_ or [], budget, steps)
     if json:
         show.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
         return
-    for place, row in enumerate(advice.table(), start=1):
-        regret = (
-            "not predicted" if row["predicted_regret"] is None else f"{row['predicted_regret']:.4g}"
-        )
-        print(f"{place}. {row['algorithm']}({row['parameters']})")
-        print(f"   predicted regret {regret}, {row['uplink_bits']:.3g} bits up", end="")
-        print(f" ({100 * row['uplink_share']:.2g} % of plain); {row['why']}")
+    for place, row in enumerate(advice.rows, start=1):
+        regret = f"{row.regret:.4g}" if math.isfinite(row.regret) else "not predicted"
+        print(f"{place}. {name_of(row.algorithm)}({row.parameters})")
+        print(f"   predicted regret {regret}, {row.uplink_bits:.3g} bits up", end="")
+        print(f" ({100 * row.uplink_share:.2g} % of plain); {row.why}")
     print(f"\nMeasured on the first {advice.pilot.steps} steps. Predictions are no guarantees.")
