@@ -133,3 +133,28 @@ def test_to_pandas_has_a_row_for_each_step_and_seed(run):
     assert len(frame) == 24
     for name in ("loss", "accuracy", "uplink_bits", "downlink_bytes"):
         assert np.array_equal(frame[frame.seed == 1][name], run.curve(name)[1])
+
+
+def test_what_is_missing_is_named(tmp_path):
+    """A problem and a stream from code and data of one's own cannot be rebuilt from the folder."""
+    problem = ms.problems.custom(
+        lambda key: np.zeros(2), lambda w, x: x @ w, lambda s, y: (s - y) ** 2
+    )
+    stream = ms.streams.arrays(np.ones((5000, 2)), np.ones(5000), clients=2)
+    place = ms.simulate(ms.fedogd(0.1), problem, stream, steps=4).save(tmp_path / "run")
+    with pytest.raises(
+        ms.MainstemError, match=r"problem is not known here: ms.load\(folder, problem"
+    ):
+        ms.load(place, stream=stream).regret()
+    with pytest.raises(
+        ms.MainstemError, match=r"data is not on this machine: give regret\(stream="
+    ):
+        ms.load(place, problem=problem).regret()
+    found = ms.load(place, problem=problem, stream=stream)
+    found.domain = None
+    with pytest.raises(
+        ms.MainstemError, match=r"algorithm is not known here: ms.load\(folder, algo"
+    ):
+        found.regret()
+    own = ms.load(place, algorithm=ms.fedogd(0.1), problem=problem)
+    assert float(own.regret(stream=stream)) >= 0

@@ -198,8 +198,16 @@ class Run:
         loaded from a folder needs `stream` if its stream was in memory.
         """
         source = self.stream if stream is None else stream
-        if self.problem is None or source is None or self.domain is None:
+        if self.problem is None:
+            raise BadData(
+                "regret: the run's problem is not known here: ms.load(folder, problem=...)"
+            )
+        if source is None:
             raise BadData("regret: the run's data is not on this machine: give regret(stream=...)")
+        if self.domain is None:
+            raise BadData(
+                "regret: the run's algorithm is not known here: ms.load(folder, algorithm=...)"
+            )
         if source.clients != self.summary.clients:
             raise BadData(
                 f"regret: the run had {self.summary.clients} clients, not {source.clients}"
@@ -271,8 +279,14 @@ class Run:
         folders.finish(place, 1, self.models, self.summary._asdict())
 
 
-def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | None = None) -> Run:
-    """Loads the run in a folder; its problem and stream are rebuilt where the spec allows.
+def load(
+    path: str | Path,
+    *,
+    algorithm: Algorithm | None = None,
+    problem: Problem | None = None,
+    stream: Stream | None = None,
+) -> Run:
+    """Loads the run in a folder; its algorithm, problem and stream are rebuilt where the spec allows.
 
     Pass them if they came from your own code or data, or if they are already in memory.
     """
@@ -282,12 +296,18 @@ def load(path: str | Path, *, problem: Problem | None = None, stream: Stream | N
     check_spec(place, spec)
     check_model(place, model, summary)
     check_trace(place, trace, summary)
-    return Run(spec, summary, trace, model, *_rebuilt(spec, problem, stream))
+    return Run(spec, summary, trace, model, *_rebuilt(spec, algorithm, problem, stream))
 
 
-def _rebuilt(spec: dict[str, Any], problem: Problem | None, stream: Stream | None) -> Any:
+def _rebuilt(
+    spec: dict[str, Any],
+    algorithm: Algorithm | None,
+    problem: Problem | None,
+    stream: Stream | None,
+) -> Any:
     """(algorithm, problem, the stream or how to make it, domain); what came from the user's own code is None."""
-    algorithm = _attempt("algorithms", spec["algorithm"][0])
+    if algorithm is None:
+        algorithm = _attempt("algorithms", spec["algorithm"][0])
     problem = _attempt("problems", spec["problem"]) if problem is None else problem
     domain = None
     if problem is not None:

@@ -92,7 +92,7 @@ def simulate(
     try:
         opened = Recorder(path, job.spec, job.seeds, checkpoint)
     except FinishedRun:
-        return load(Path(folder or ""), problem=problem, stream=stream)
+        return load(Path(folder or ""), algorithm=algorithm, problem=problem, stream=stream)
     with jax.enable_x64(dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
         algorithm.codec.check(program.sent)
