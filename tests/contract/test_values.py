@@ -78,7 +78,7 @@ MADE = {
         problems.bandit(LINEAR, 4, epsilon=0.5),
         problems.batched(LINEAR),
         problems.cnn(side=10),
-        problems.custom(optax.safe_increment, optax.l2_loss, optax.l2_loss, ridge=0.5),
+        problems.custom(jax.random.normal, optax.l2_loss, optax.l2_loss, ridge=0.5),
         problems.experts(4),
         LINEAR,
         problems.logistic(3, ridge=0.1, intercept=False),
@@ -111,7 +111,7 @@ FROM_FILES = {"frame", "csv", "parquet", "dataset", "log", "tasks"}  # tests/str
 WHERE = {"parts": parts, "problems": problems, "streams": streams}
 ALL = [(home, made) for home, values in MADE.items() for made in values]
 NAMED = {name: getattr(module, name) for module in WHERE.values() for name in module.__all__}
-EVAL = {**NAMED, "optax": optax, "mainstem": ms}
+EVAL = {"jax": jax, **NAMED, "optax": optax, "mainstem": ms}
 
 
 @pytest.mark.parametrize("home", MADE)

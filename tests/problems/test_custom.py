@@ -192,3 +192,19 @@ def test_models_that_need_more_than_numbers_are_refused(stream, net, message):
 def test_wrong_shapes_are_refused(stream, change, message):
     with pytest.raises(ms.MainstemError, match=message):
         run(own().replace(**change), stream)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (
+            lambda key: {"w": jnp.zeros(3), "b": 0.5},
+            r"write jnp.asarray\(0.5\) if it is to be learnt",
+        ),
+        (lambda key: jnp.zeros(3, int), "no array of real numbers"),
+        (lambda key: {}, "no array of real numbers"),
+    ],
+)
+def test_a_model_without_numbers_is_refused(first, message):
+    with pytest.raises(ms.MainstemError, match=message):
+        _ = own().replace(first=first).parameters

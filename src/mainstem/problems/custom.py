@@ -56,6 +56,7 @@ class Custom(Supervised):
                 raise check.refuse("custom", name, "be a function", given)
 
     def init(self, key: Key) -> Any:
+        _ = _fixed(self.first)  # refuses what cannot be learnt
         return jax.tree.map(lambda x: x if _learns(x) else None, self.first(key))
 
     def apply(self, params: Any, x: Any) -> Any:
@@ -104,6 +105,16 @@ def _fixed(first: Callable[[Key], Any]) -> Any:
         raise BadData(
             "custom: init gives batch_stats, which no gradient learns: take a norm of each sample "
             "(LayerNorm, GroupNorm) in the place of BatchNorm"
+        )
+    entries = jax.tree.leaves(whole)
+    for entry in entries:
+        if isinstance(entry, float):
+            raise BadData(
+                f"custom: init gives the number {entry}: write jnp.asarray({entry}) if it is to be learnt"
+            )
+    if not any(map(_learns, entries)):
+        raise BadData(
+            "custom: init gives no array of real numbers, so that there is nothing to learn"
         )
     return jax.tree.map(lambda x: None if _learns(x) else x, whole)
 
