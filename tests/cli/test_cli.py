@@ -71,8 +71,8 @@ def test_advise_ranks_and_needs_no_algorithm(file):
     assert output["measured"]["clients"] == 20
     planned = output["ways"][0]["parameters"]  # as in an experiment file
     assert ms.ofediq(**planned).step.always == planned["step"]
-    told = mainstem(file.parent, "advise", file.name, "--budget", "0.1", "--steps", "50")
-    assert told.stdout.startswith("1. ofediq(step=")
+    printed = mainstem(file.parent, "advise", file.name, "--budget", "0.1", "--steps", "50")
+    assert printed.stdout.startswith("1. ofediq(step=")
 
 
 def test_advise_names_what_is_missing(file):
