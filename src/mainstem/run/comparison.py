@@ -12,11 +12,9 @@ from mainstem.errors import MainstemError
 from mainstem.measure.regret import default_kind
 from mainstem.report import figures, tables
 from mainstem.run.labels import labels
-from mainstem.run.run import Run, overlaid
+from mainstem.run.run import CURVES, Run, overlaid
 from mainstem.theory.applied import beside, per_client
 from mainstem.theory.beside import Beside
-
-ALWAYS = ("uplink_bits", "uplink_saving")  # columns of every table
 
 
 def compare(
@@ -64,22 +62,22 @@ class Comparison:
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each run: means over seeds, with their standard errors and the difference from the
         baseline, seed by seed, if there are several seeds."""
-        shown = dict.fromkeys([self.y, *([self.x] if self.x else []), *ALWAYS])
+        shown = dict.fromkeys([self.y, *([self.x] if self.x else []), "uplink_bits"])
+        final = {name: self._final(name) for name in shown}
         lengths = {run.summary.steps for run in self.runs.values()}
         rows = []
         for label, run in self.runs.items():
             row: dict[str, Any] = {"algorithm": label}
             row |= {"steps": run.summary.steps} if len(lengths) > 1 else {}
-            for name in shown:
-                row |= self._cells(name, label)
+            for name, values in final.items():
+                row |= self._cells(name, label, values)
+            row["uplink_saving"] = run.uplink_saving
             rows.append(row | ({"diverged": run.diverged} if run.diverged else {}))
         return rows
 
-    def _cells(self, name: str, label: str) -> dict[str, Any]:
-        run = self.runs[label]
-        if name == "uplink_saving":
-            return {name: run.uplink_saving}
-        title, values = self._title(name), self._final(name)[label]
+    def _cells(self, name: str, label: str, final: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The entries of one quantity, from the last values of all runs."""
+        title, values = self._title(name), final[label]
         found = {title: float(np.mean(values))}
         if self.bound and name == self.y:
             found["bound"] = float(np.ravel(self._beside[label].bound.value)[-1])
@@ -88,7 +86,7 @@ class Comparison:
         found[f"{title}_error"] = _standard_error(values)
         alike = {(each.summary.steps, tuple(each.summary.seeds)) for each in self.runs.values()}
         if len(alike) == 1 and len(self.runs) > 1:
-            away = values - self._final(name)[self.baseline]
+            away = values - final[self.baseline]
             found |= {"difference": float(np.mean(away)), "difference_error": _standard_error(away)}
         return found
 
@@ -191,8 +189,8 @@ def _first(runs: list[Run]) -> str:
     """The first curve that all runs have."""
     return next(
         name
-        for name, needs in (("accuracy", "correct"), ("mse", "squared_error"), ("loss", "loss"))
-        if all(needs in run.trace for run in runs)
+        for name in ("accuracy", "mse", "loss")
+        if all(CURVES.get(name, name) in run.trace for run in runs)
     )
 
 
