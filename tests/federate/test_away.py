@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mainstem.engines.federate.client import uplink as links
+from mainstem.engines.federate.protocol.messages import GOODBYE
 from mainstem.errors import BrokenRun
 from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.test_learner import FEDOGD, LOGISTIC, rows
@@ -131,6 +132,28 @@ def test_a_client_that_comes_back_without_its_folder_counts_on(nats_server, capl
     losses = []
     asyncio.run(lived())
     assert "known up to sample 20: it continues from there" in caplog.text
+
+
+def test_an_upload_that_comes_after_the_goodbye_does_not_make_a_client_present(nats_server):
+    async def lived():
+        content = run_content(FEDOGD, LOGISTIC, gather=1)
+        async with (
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as learner,
+        ):
+            state = lambda: hub.status()["clients"]["0"]["state"]  # noqa: E731
+            await until(lambda: state() == "present")
+            connection, subject = learner.session.uplink._connection, hub.subjects.heartbeat("0")
+            await connection.publish(subject, GOODBYE)
+            await until(lambda: state() == "away")
+            for x, y in rows(1):
+                await learner.learn_one(x, y)
+            await until(lambda: hub.aggregator.merged[0] == 1)
+            assert state() == "away"
+            await connection.publish(subject, b"")
+            await until(lambda: state() == "present")
+
+    asyncio.run(lived())
 
 
 def test_in_lockstep_it_must_bring_its_folder(nats_server):

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mainstem import replay
 from mainstem.base import Algorithm, Stream
 from mainstem.engines.simulate.program import Program
 from mainstem.engines.simulate.stage import Shape
+from mainstem.replay import first_samples
 
 MEMORY = 2**23  # bytes that the samples, models and losses of one chunk may take
 WORK = 2**32  # parameters touched between two progress reports
@@ -36,8 +36,7 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
 
 def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
-    samples = replay.first_shapes(stream)
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(samples))
+    return sum(x.nbytes for x in jax.tree.leaves(first_samples(stream)))
 
 
 def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape) -> list[Chunk]:

@@ -95,14 +95,15 @@ def simulate(
         return load(Path(folder or ""), algorithm=algorithm, problem=problem, stream=stream)
     with jax.enable_x64(dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
-        algorithm.codec.check(program.sent)
+        sent = program.sent
+        algorithm.codec.check(sent)
         state = (
             _debugged(job, program, recorder)
             if debug
             else _run_chunks(job, program, recorder, progress)
         )
         server, clients = jax.device_get(program.models(state))
-        return _closed(job, recorder, program.sent, server, clients)
+        return _closed(job, recorder, sent, server, clients)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,6 +72,7 @@ class Hub:
         self._finished = False
         self.stopped = False
         self._last_heard: dict[str, float] = {}  # by client
+        self._left: set[str] = set()  # clients whose last heartbeat was a goodbye
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
@@ -130,7 +131,8 @@ class Hub:
         client = message.subject.rpartition(".")[2]
         if client not in self._reassemblers:
             return
-        self._last_heard[client] = time.monotonic()
+        if client not in self._left:  # its last upload may come after its goodbye
+            self._last_heard[client] = time.monotonic()
         begun = self._begun.setdefault(client, sequence)
         try:
             data = self._reassembled(client, message.data)
@@ -153,10 +155,12 @@ class Hub:
         if client not in self._reassemblers:
             return
         if message.data == GOODBYE:
+            self._left.add(client)
             self._last_heard.pop(client, None)
             if self._has_quorum():  # it is no longer expected
                 self._changed.set()
             return
+        self._left.discard(client)
         self._last_heard[client] = time.monotonic()
         with contextlib.suppress(ValueError, TypeError):
             if message.data:
