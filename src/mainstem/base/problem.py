@@ -133,6 +133,11 @@ class Problem(Value):
         """seen -> whether there is anything to learn from it; None: always."""
         return None
 
+    @property
+    def scored(self) -> Any:
+        """(params, seen) -> (score, label) for labels 0 and 1, a positive score for label 1; else None."""
+        return None
+
     @functools.cached_property
     def shapes(self) -> Any:
         """The shapes of the model's arrays."""
@@ -217,6 +222,11 @@ class Flat:
     def loss(self, params: Any, seen: Any) -> Any:
         """The loss of the problem, a scalar."""
         return self.problem.loss(self.unravel(params), seen)
+
+    def scored(self, params: Any, seen: Any) -> tuple[Any, Any]:
+        """The score and the label of a problem with labels 0 and 1."""
+        score, label = self.problem.scored(self.unravel(params), seen)
+        return score, label
 
     def one(self, params: Any, sample: Sample, at: At) -> Any:
         """What is revealed, the loss and the metrics of one sample."""

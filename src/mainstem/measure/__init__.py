@@ -1,5 +1,6 @@
 """Measures of runs and streams: regret with a certificate, and the constants of the theorems."""
 
+from mainstem.measure.binary import auc, f1, log_loss
 from mainstem.measure.constants import (
     curvature,
     distance,
@@ -22,14 +23,17 @@ from mainstem.measure.tracking import tracking
 __all__ = [
     "Estimate",
     "Prefix",
+    "auc",
     "average_model",
     "bandit_regret",
     "curvature",
     "distance",
     "divergence",
+    "f1",
     "held_out",
     "heterogeneity",
     "lipschitz",
+    "log_loss",
     "longest_period",
     "mean_curvature",
     "mean_smoothness",

@@ -51,6 +51,10 @@ class Supervised(Problem):
     def vectorized(self) -> Any:
         return None if self.apply_many is None else self._vectorized
 
+    @property
+    def scored(self) -> Any:
+        return self._scored if self.classes == 2 else None
+
     def decide(self, params: Any, shown: Any, at: At) -> Any:
         return self.apply(params, shown)
 
@@ -70,6 +74,10 @@ class Supervised(Problem):
         wrong = _wrong_features(shown, self.shape) or _wrong_target(hidden, self.classes)
         if wrong is not None:
             raise BadData(f"{self.call()[0]}: wants {wrong}")
+
+    def _scored(self, params: Any, seen: Sample) -> tuple[Any, Any]:
+        decision = self.apply(params, seen.shown)
+        return decision if jnp.ndim(decision) == 0 else decision[1] - decision[0], seen.hidden
 
     def _charged(self, params: Any, scores: Any, target: Any) -> Any:
         paid = self.penalty(scores, target)

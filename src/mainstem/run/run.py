@@ -11,6 +11,7 @@ import numpy as np
 from mainstem import experiment
 from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
 from mainstem.errors import BadData, MainstemError
+from mainstem.measure import binary
 from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
 from mainstem.run import folder as folders
@@ -20,7 +21,9 @@ from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
 
+BINARY = {"auc": binary.auc, "f1": binary.f1, "log_loss": binary.log_loss}
 CURVES = {  # what is computed from the columns, each with the column that it needs
+    **dict.fromkeys(BINARY, binary.SCORE),
     "accuracy": "correct",
     "downlink_bits": "downloads",
     "downlink_bytes": "downloads",
@@ -247,7 +250,9 @@ class Run:
         return beside(self, [self.summary.steps] if at is None else at).bound
 
     def plot(self, curve: str = "loss", bound: bool = False) -> Any:
-        """A figure of one curve (loss, accuracy, mse, uplink_bits, regret, ...), with the spread over seeds.
+        """A figure of one curve (loss, accuracy, auc, uplink_bits, regret, ...), with the spread over seeds.
+
+        Of a column with a number for each client, such as "loss per client", it shows quantiles over the clients.
 
         With `bound` the curve is the quantity that the algorithm's theorem bounds, in the paper's
         units, and the bound is dashed.
@@ -258,10 +263,15 @@ class Run:
             found = self.regret("curve")
             values = {self.name: np.atleast_2d(found.values)}
             return figures.curves(values, f"{found.kind}_regret", steps=found.steps)
+        curve = curve.replace(" ", "_")
+        if curve.endswith(traces.PER_CLIENT):
+            return figures.curves(_over_clients(self.trace[curve]), f"running mean of {curve}")
         return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve)
 
     def curve(self, name: str) -> np.ndarray:
-        """A curve by its name: accuracy, mse, bits and bytes sent so far, or a recorded column."""
+        """A curve by its name: accuracy, mse, auc, bits and bytes sent so far, or a recorded column."""
+        if name in BINARY:
+            return BINARY[name](self)
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:
@@ -324,6 +334,14 @@ def _attempt(package: str, table: Any) -> Any:
         return experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
     except Exception:
         return None
+
+
+def _over_clients(values: np.ndarray) -> dict[str, np.ndarray]:
+    """From a number for each client [seeds, steps, clients]: quantiles over the clients of their running means."""
+    counts = np.cumsum(~np.isnan(values), axis=1)
+    means = np.cumsum(np.nan_to_num(values), axis=1) / np.where(counts > 0, counts, np.nan)
+    shares = {"worst tenth of the clients": 0.9, "median client": 0.5, "best tenth": 0.1}
+    return {name: np.nanquantile(means, share, axis=2) for name, share in shares.items()}
 
 
 def overlaid(found: Mapping[str, Beside]) -> Any:

@@ -116,6 +116,10 @@ def check_trace(path: Path, trace: traces.File, of: Summary) -> None:
         raise BrokenRun(f"{path}: trace.parquet has {found}, not as run.json says")
     if "loss" not in trace:
         raise BrokenRun(f"{path}: trace.parquet has no column loss")
-    for name, numeric in trace.numeric.items():
-        if not numeric:
+    for name, width in trace.widths.items():
+        if width is None:
             raise BrokenRun(f"{path}: trace.parquet: the column {name} holds no numbers")
+        if width not in (1, of.clients):
+            raise BrokenRun(
+                f"{path}: trace.parquet: the column {name} has {width} clients, run.json {of.clients}"
+            )

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import Algorithm, Domain, Problem, Stream
+from mainstem.base import Algorithm, At, Domain, Flat, Problem, Stream
 from mainstem.engines.simulate.stage import MEASURES
 from mainstem.errors import BadData, BadParameter
 from mainstem.random import root
 from mainstem.replay import first_samples
+from mainstem.run.trace import PER_CLIENT
 
 CHEAP = 10**7  # numbers touched per step up to which the collective loss is measured by default
 
@@ -84,8 +85,16 @@ def _measures(
         return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
     if isinstance(measure, str) or not isinstance(measure, Sequence):
         raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
-    for name in measure:
-        check.one_of("simulate", "measure", name, MEASURES)
+    names = [name.replace(" ", "_") if isinstance(name, str) else name for name in measure]
+    for name in names:
+        if isinstance(name, str) and name.endswith(PER_CLIENT):
+            known = [each + PER_CLIENT for each in ("loss", *_metrics(problem, stream))]
+            check.one_of("simulate", "measure", name, known)
+        else:
+            check.one_of("simulate", "measure", name, [*MEASURES, f"loss{PER_CLIENT}"])
+        if name == "scores" and problem.scored is None:
+            wanted = "leave out scores: they are of problems with two classes"
+            raise check.refuse("simulate", "measure", wanted, name)
         if name in ("expected", "virtual") and stream.expected is None:
             raise check.refuse(
                 "simulate", "measure", f"leave out {name}: the stream knows no expectation", name
@@ -96,4 +105,12 @@ def _measures(
             )
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
-    return tuple(sorted(set(measure)))
+    return tuple(sorted(set(names)))
+
+
+def _metrics(problem: Problem, stream: Stream) -> list[str]:
+    """The names of a problem's metrics."""
+    sample = jax.tree.map(lambda x: x[0], first_samples(stream))
+    vectors, key = Flat(problem), jnp.asarray(root(0))
+    at = At(jnp.int32(1), jnp.int32(0), key)
+    return sorted(jax.eval_shape(lambda: vectors.one(vectors.init(key), sample, at)[2]))

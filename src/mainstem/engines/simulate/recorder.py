@@ -12,7 +12,7 @@ from filelock import BaseFileLock
 from mainstem.engines.simulate.stage import EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
-from mainstem.run.trace import File
+from mainstem.run.trace import PER_CLIENT, File
 from mainstem.spec import unnamed
 
 PENDING = 2**15  # the most steps held in memory before they are written
@@ -76,7 +76,7 @@ class Recorder:
     ) -> None:
         """Records the rows up to `step`, after which the run is in `state()`."""
         many = len(self.seeds) > 1
-        rows = {name: np.asarray(row, np.float64) for name, row in rows.items()}
+        rows = {name: _stored(name, row) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
         self._watch(rows["loss"], rows.pop(EACH_LOSS))
         total = rows.pop("average", None)
@@ -130,6 +130,11 @@ class Recorder:
         """Releases the folder's lock."""
         if self._lock is not None:
             self._lock.release()
+
+
+def _stored(name: str, row: np.ndarray) -> np.ndarray:
+    """A row as it is stored: sums over clients in float64, a number for each client as it was computed."""
+    return np.asarray(row, None if name.endswith(PER_CLIENT) else np.float64)
 
 
 def _lock_folder(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:

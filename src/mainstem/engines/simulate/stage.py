@@ -24,6 +24,7 @@ from mainstem.base import (
     constant,
 )
 from mainstem.parts.network import network
+from mainstem.run.trace import PER_CLIENT
 
 
 class Shape(NamedTuple):
@@ -45,7 +46,7 @@ class Feed(NamedTuple):
 
 
 PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
-MEASURES = ("average", "collective", "consensus", "deviation", "expected", "virtual")
+MEASURES = ("average", "collective", "consensus", "deviation", "expected", "scores", "virtual")
 EACH_LOSS = "each client's loss"  # a row's entry for the recorder, not a column of the trace
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
@@ -125,7 +126,12 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
         return row
     models = jax.vmap(stage.problem.join)(models)
     for name in stage.measure:
-        if name == "collective" and not stage.problem.convex:
+        if name == "scores":
+            row |= _scores(stage, models, faced)
+        elif name.endswith(PER_CLIENT):
+            each = {"loss": faced.loss, **faced.metrics}[name.removesuffix(PER_CLIENT)]
+            row[name] = _of_present(each, faced)
+        elif name == "collective" and not stage.problem.convex:
             row |= _sampled_collective(stage, models, faced, t)
         elif name == "deviation":
             piece = jax.tree.map(lambda x: x[0], pieces)
@@ -139,6 +145,20 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 def _here(faced: Faced) -> Any:
     """Which clients had a sample, as numbers; 1 if every client always has one."""
     return faced.metrics.get("present", 1)
+
+
+def _of_present(values: jax.Array, faced: Faced) -> jax.Array:
+    """The values of the clients, NaN for those without a sample."""
+    return jnp.where(_here(faced) > 0, values, jnp.nan)
+
+
+def _scores(stage: Stage, models: Any, faced: Faced) -> Row:
+    """Each client's score and label."""
+    axis = 0 if len(models) == stage.clients else None
+    models = models if axis == 0 else models[0]
+    scored = jax.vmap(stage.problem.scored, in_axes=(axis, 0))(models, faced.seen)
+    names = f"score{PER_CLIENT}", f"label{PER_CLIENT}"
+    return {n: _of_present(each, faced) for n, each in zip(names, scored, strict=True)}
 
 
 def _sampled_collective(stage: Stage, models: Any, faced: Faced, t: Any) -> Row:
