@@ -63,7 +63,7 @@ def advise_file(path: Path, changes: Iterable[str], budget: float, steps: int | 
     return advise(asked.problem, asked.stream, budget=budget, steps=steps, seed=seed)
 
 
-def run_demo(folder: Path) -> tuple[Rows, Path]:
+def run_demo(folder: Path, steps: int) -> tuple[Rows, Path]:
     """Runs the demo, 1 % of the traffic at almost the same accuracy; returns its table and its figure's path."""
     problem = problems.softmax(features=64, classes=10)
     stream = streams.digits(clients=1000)
@@ -78,7 +78,7 @@ def run_demo(folder: Path) -> tuple[Rows, Path]:
         "FedSEA, every 10 steps": algorithms.fedsea(step=0.5, period=10),
     }
     runs = {
-        name: simulate(algorithm, problem, stream, steps=500, seeds=3, measure=())
+        name: simulate(algorithm, problem, stream, steps=steps, seeds=3, measure=())
         for name, algorithm in chosen.items()
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")

@@ -8,6 +8,7 @@ from mainstem import parts
 from tests.algorithms.table import agrees, losses, regression
 from tests.reference import steps
 from tests.reference.network import fedomd_delayed, ofediq_delayed
+from tests.thinned import thinned
 
 T, K, D = 31, 4, 2
 QUADRATIC, REGRESSION = losses(T, K, D), regression(T, K, D)
@@ -24,6 +25,15 @@ DELAYS = {
     "down": (0, 5),
     "unequal": ([0, 1, 5, 2], [5, 0, 1, 3]),
 }
+GATE = [
+    ("every step", "none"),
+    ("every step", "unequal"),
+    ("every 5", "one"),
+    ("every 5", "up"),
+    ("irregular", "down"),
+    ("irregular", "unequal"),
+]
+COMBINED = pytest.mark.parametrize(("sync", "delays"), thinned(SYNCS, DELAYS, gate=GATE))
 SAMPLED = np.random.default_rng(8).uniform(size=(T, K)) < 0.7
 
 
@@ -33,9 +43,9 @@ def _arguments(sync, delays):
     return synced, lambda t: [k for k in range(K) if SAMPLED[t - 1, k]], up, down
 
 
-@pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS.keys())
-@pytest.mark.parametrize("sync", SYNCS.values(), ids=SYNCS.keys())
+@COMBINED
 def test_fedomd_on_slow_links(sync, delays):
+    sync, delays = SYNCS[sync], DELAYS[delays]
     algorithm = ms.fedomd(0.3, sync=sync, participation=parts.given(SAMPLED))
     synced, participants, up, down = _arguments(sync, delays)
     run = ms.simulate(
@@ -62,9 +72,9 @@ def test_fedomd_on_slow_links(sync, delays):
     agrees(run, expected, QUADRATIC.loss)
 
 
-@pytest.mark.parametrize("delays", DELAYS.values(), ids=DELAYS.keys())
-@pytest.mark.parametrize("sync", SYNCS.values(), ids=SYNCS.keys())
+@COMBINED
 def test_ofediq_on_slow_links(sync, delays):
+    sync, delays = SYNCS[sync], DELAYS[delays]
     rates = SAMPLED.mean(axis=0)  # with weights by how often clients were sampled, as in the paper
     algorithm = ms.fedogd(0.05, sync=sync, participation=parts.given(SAMPLED))
     synced, participants, up, down = _arguments(sync, delays)

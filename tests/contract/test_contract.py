@@ -30,6 +30,7 @@ SLOW = (
     "fedres_sgd gradients",
     "dynamic_fedavg batches",
     "dynamic_fedavg periods",
+    "fedogd adam",  # tests/algorithms/test_server_optimizers.py has its equations
 )
 
 
@@ -37,6 +38,7 @@ SLOW = (
 OF_THE_ENGINE = (
     "chunks_do_not_matter",
     "seeds_are_runs",
+    "nested_params_come_back",
     "numbers_are_traced",
     "one_client_is_enough",
 )

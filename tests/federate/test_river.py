@@ -5,9 +5,10 @@ import threading
 
 import numpy as np
 import pytest
-from river import datasets, evaluate, metrics
+from river import checks, datasets, evaluate, metrics
 
 import mainstem as ms
+from mainstem.errors import MainstemError
 from tests.federate.in_process import run_content, serving
 
 STEP = 0.1
@@ -85,3 +86,42 @@ def test_progressive_validation_drives_a_regressor(nats_server):
             score = evaluate.progressive_val_score(rows, learner.as_river(), metrics.MAE())
             assert learner.step == len(rows)
         assert score.get() < 1.0
+
+
+COPYING = {  # checks of River that copy or pickle the estimator
+    "check_clone_changes_memory_addresses",
+    "check_clone_is_idempotent",
+    "check_clone_is_independent",
+    "check_clone_same_class",
+    "check_no_state_aliasing_with_input",
+    "check_pickling",
+    "check_pickling_supports_roundtrip",
+    "check_repr_roundtrips_clone",
+    "check_shuffle_features_no_impact",
+}
+
+
+@pytest.mark.parametrize(
+    "problem", [{"name": "logistic", "features": 64}, {"name": "linear", "features": 64}], ids=str
+)
+def test_rivers_own_checks_hold(problem, nats_server):
+    """All but those that copy or pickle the live connection; these say what to do instead."""
+    content = run_content(
+        {"name": "fedogd", "step": 1e-4}, problem, clients=1, features="hashed", gather=1
+    )
+    with (
+        Serving(nats_server.url, content) as hub,
+        ms.join(nats_server.url, run=hub.document.rules.run, client="0") as learner,
+    ):
+        held, refused = set(), {}
+        for check in checks.yield_checks(learner.as_river()):
+            try:
+                check(learner.as_river())
+            except MainstemError as error:
+                refused[check.__name__] = str(error)
+            else:
+                held.add(check.__name__)
+    assert set(refused) == COPYING
+    assert all("join the run as another client" in text for text in refused.values())
+    assert len(held) >= 15
+    assert {"check_learn_one", "check_emerging_features", "check_disappearing_features"} <= held

@@ -10,6 +10,7 @@ from mainstem.cli import show
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each run.")] = 500,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run FedOGD, OFedAvg, OFedIQ, FedOMD and FedSEA on handwritten digits divided among 1,000 clients.
@@ -18,7 +19,7 @@ def demo(
     """
     from mainstem.lab import run_demo
 
-    rows, figure = run_demo(folder)
+    rows, figure = run_demo(folder, steps)
     if json:
         show.as_json({"runs": rows, "figure": str(figure)})
         return

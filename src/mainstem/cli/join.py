@@ -48,7 +48,7 @@ def join(
         url, run=run, client=client, credentials=credentials, folder=place, patient=True
     ) as learner:
         before, shown = learner.step, time.monotonic()
-        for x, y in feed(stream, target, after=before):
+        for x, y in feed(stream, target, before, learner.session.format.hashes):
             learner.predict_one(x)
             learner.learn_one(x, y)
             if sys.stderr.isatty() and time.monotonic() > shown + 1:

@@ -6,6 +6,7 @@ from mainstem.streams.deal import by_key, by_label, evenly, in_time
 from mainstem.streams.files import csv, parquet
 from mainstem.streams.frames import frame
 from mainstem.streams.generated import alternating, generated
+from mainstem.streams.hashed import hashed
 from mainstem.streams.log import log
 from mainstem.streams.partners import partners
 from mainstem.streams.residuals import linear_bandit, residuals
@@ -25,6 +26,7 @@ __all__ = [
     "evenly",
     "frame",
     "generated",
+    "hashed",
     "in_time",
     "linear_bandit",
     "log",

@@ -15,13 +15,14 @@ from mainstem.streams.columns import is_empty
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
 from mainstem.streams.labels import Labels, as_classes, classes_of, no_label
+from mainstem.streams.sparse import from_scipy, sparse_rows
 from mainstem.value import flag, leaf, part, static, value
 
 
 class Table(NamedTuple):
     """Rows, and the way to deal them to clients."""
 
-    features: np.ndarray
+    features: Any  # an array, or sparse rows
     target: np.ndarray
     keys: np.ndarray | None  # each row's client, if the data contains it
     deal: Deal
@@ -40,11 +41,11 @@ class indexed(Sampler):
     gaps: bool = static(default=False)
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        features, target = jnp.asarray(self.features), jnp.asarray(self.target)
-        if not self.gaps:
-            return Sample(features[piece], target[piece])
-        row, here = jnp.maximum(piece, 0), (jnp.asarray(piece) >= 0).astype(jnp.int32)
-        return Sample(features[row], target[row], here)
+        row = jnp.maximum(piece, 0) if self.gaps else piece
+        sparse = isinstance(self.features, sparse_rows)
+        shown = self.features.row(row) if sparse else jnp.asarray(self.features)[row]
+        here = (jnp.asarray(piece) >= 0).astype(jnp.int32) if self.gaps else None
+        return Sample(shown, jnp.asarray(self.target)[row], here)
 
 
 def usual(keys: Any) -> Deal:
@@ -78,7 +79,8 @@ class Rows(Hosted):
         except BadParameter as error:  # `clients` is a parameter of this stream, not of the deal
             _, _, text = str(error).partition(": ")
             raise BadParameter(f"{owner}: {text}", error.parameter) from None
-        _refuse_gaps(owner, "features", shown, dealt, self.missing is not None)
+        known = shown.numbers if isinstance(shown, sparse_rows) else shown
+        _refuse_gaps(owner, "features", known, dealt, self.missing is not None)
         _refuse_gaps(owner, "target", hidden, dealt)
         return dealt
 
@@ -89,10 +91,8 @@ class Rows(Hosted):
         if self.missing is None:
             return shown
         shares = self.dealt.shares()
-        if shares is None or shown.ndim != 2:
-            wanted = (
-                "be left out unless each client has its own rows, as dealt by_key() or in_time()"
-            )
+        if shares is None or isinstance(shown, sparse_rows) or shown.ndim != 2:
+            wanted = "be left out unless each client has its own dense rows, as dealt by_key() or in_time()"
             raise check.refuse(type(self).__name__, "missing", wanted, self.missing)
         size = len(shown), self.missing.width(shown.shape[1])
         filled = np.empty(size, np.result_type(shown, np.float32))
@@ -113,7 +113,20 @@ class Rows(Hosted):
         return self.dealt.rows(seed, first, last)
 
     def rows(self) -> Sample | None:
+        if isinstance(self.table.features, sparse_rows):
+            return None
         return Sample(self.features_filled, self.table.target)
+
+    @property
+    def targets(self) -> Any:
+        return lambda: self.table.target
+
+
+def _features(owner: str, name: str, given: Any) -> Any:
+    """Rows of numbers; a sparse matrix of SciPy becomes sparse rows."""
+    if isinstance(given, sparse_rows):
+        return given
+    return from_scipy(given) if hasattr(given, "tocsr") else _numbers(owner, name, given)
 
 
 def _numbers(owner: str, name: str, given: Any) -> np.ndarray:
@@ -172,7 +185,7 @@ def _refuse_gaps(
 
 @value
 class arrays(Rows):
-    """Rows of `features` with their `target`, dealt to `clients`.
+    """Rows of `features` with their `target`, dealt to `clients`; the features may be a sparse matrix of SciPy.
 
     `keys` contains each row's client: with keys the rows are dealt by key, else evenly, unless `deal` is given.
     A target of words or truth values is a label, and with `classes` one of numbers too; `labels` has the label
@@ -186,7 +199,7 @@ class arrays(Rows):
     ('off', 'on')
     """
 
-    features: Any = leaf(checked=_numbers)
+    features: Any = leaf(checked=_features)
     target: Any = leaf(checked=_target)
     clients: Any = static(default=None)
     deal: Deal | None = part(Deal, "evenly()", default=None)

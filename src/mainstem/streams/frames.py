@@ -33,7 +33,7 @@ def frame(
     >>> stream.clients, stream.steps, stream.labels
     (2, 2, ('off', 'on'))
     """
-    batch = _arrow(table)
+    batch = as_arrow("frame", table)
     columns = chosen("frame", batch.schema, target, key, features)
     owners = keys("frame", batch, key, 0)
     reader = Reader("frame", batch, 0, owners)
@@ -49,16 +49,16 @@ def frame(
     )
 
 
-def _arrow(table: Any) -> Any:
-    """The frame as a pyarrow table, without an index."""
+def as_arrow(owner: str, table: Any) -> Any:
+    """A data frame as a pyarrow table, without an index."""
     try:
         import pyarrow as pa
     except ImportError:
-        raise MainstemError("frame: needs pyarrow: pip install 'mainstem[lab]'") from None
+        raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
     try:
         if type(table).__module__.startswith("pandas."):
             return pa.Table.from_pandas(table, preserve_index=False)
         return pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
         why = str(error).splitlines()[0]
-        raise BadData(f"frame: wants a data frame of pandas, Polars or Arrow: {why}") from None
+        raise BadData(f"{owner}: wants a data frame of pandas, Polars or Arrow: {why}") from None

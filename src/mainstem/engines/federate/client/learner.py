@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mainstem.engines.federate.client.session import Outgoing, Session
 from mainstem.engines.federate.client.state import learn_together
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.messages import Upload
+from mainstem.errors import MainstemError
 
 
 class Predictor(abc.ABC):
@@ -24,6 +25,17 @@ class Predictor(abc.ABC):
 
     def __init__(self, session: Session):
         self.session = session
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuses `copy` and `pickle`."""
+        raise MainstemError(
+            f"{self!r} is a live connection, which cannot be copied or pickled: join the run as another client, "
+            "or close this one and join again with its folder"
+        )
+
+    def __repr__(self) -> str:
+        document, k = self.session.document, self.session.state.k
+        return f"<client {document.clients[k]} of {document.rules.run}, {self.step} samples>"
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for x: a number, or a label."""
@@ -157,7 +169,7 @@ class Learner(Predictor):
 
     def as_river(self) -> Any:
         """This client as an estimator of River."""
-        return estimator(self, classifies=self.session.document.source.classes is not None)
+        return estimator(self, self.session.document.source.classes)
 
     def _exchange(self, outgoing: Outgoing | None) -> None:
         if outgoing is None:

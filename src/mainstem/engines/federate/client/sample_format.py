@@ -8,8 +8,9 @@ import jax
 import numpy as np
 
 from mainstem.base import Sample
-from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.engines.federate.protocol.run_document import HASHED, RunDocument
 from mainstem.errors import BadData
+from mainstem.streams.sparse import dense
 
 
 class SampleFormat:
@@ -18,6 +19,7 @@ class SampleFormat:
     def __init__(self, document: RunDocument):
         self._problem = document.source
         self._dtype = document.dtype
+        self.hashes = document.rules.features == HASHED  # words and any keys are features
         self._features = document.rules.features
         self._labels = document.rules.labels
 
@@ -27,7 +29,7 @@ class SampleFormat:
         """Features as the problem takes them."""
         wanted = self._problem.shape
         if isinstance(x, Mapping):
-            x = self._vector(x)
+            x = dense(x, wanted[0]) if self.hashes else self._vector(x)
         if isinstance(wanted, tuple) and wanted and isinstance(wanted[0], tuple):
             if len(x) != len(wanted):
                 raise BadData(f"x must have {len(wanted)} parts of features, got {len(x)}")
@@ -37,6 +39,7 @@ class SampleFormat:
     def _vector(self, x: Mapping[str, Any]) -> list[float]:
         if self._features is None:
             self._features = tuple(sorted(x))
+        assert not isinstance(self._features, str)
         found = [x[name] for name in self._features if name in x]
         if len(x) != len(found) or len(found) != len(self._features):
             missing = ", ".join(map(str, sorted(set(self._features) - set(x)))) or "none"

@@ -12,10 +12,13 @@ from mainstem.errors import BadData, MainstemError
 Pair = tuple[Any, Any]  # x, y
 
 
-def feed(source: str, target: str | None = None, after: int = 0) -> Iterator[Pair]:
+def feed(
+    source: str, target: str | None = None, after: int = 0, words: bool = False
+) -> Iterator[Pair]:
     """The samples of `source` after the first so many: rows of a file, or the pairs (x, y) of module:function.
 
-    In a file the column `target` is y (the last, if none is named), and all others are x.
+    In a file the column `target` is y (the last, if none is named), and all others are x. With `words` they may
+    be words, and an empty cell is no feature.
     """
     path = Path(source)
     if path.suffix == ".csv":
@@ -26,15 +29,21 @@ def feed(source: str, target: str | None = None, after: int = 0) -> Iterator[Pai
         return itertools.islice(_called(source), after, None)
     else:
         raise BadData(f"{source}: wants a .csv or .parquet file, or module:function")
-    return itertools.islice(_pairs(source, rows, target), after, None)
+    return itertools.islice(_pairs(source, rows, target, words), after, None)
 
 
-def _pairs(source: str, rows: Iterator[Mapping[str, Any]], target: str | None) -> Iterator[Pair]:
+def _pairs(
+    source: str, rows: Iterator[Mapping[str, Any]], target: str | None, words: bool
+) -> Iterator[Pair]:
     for number, row in enumerate(rows, start=1):
         named = list(row)[-1] if target is None else target
         if named not in row:
             raise BadData(f"{source}: there is no column {named!r}, only {', '.join(row)}")
-        x = {name: _number(source, number, name, v) for name, v in row.items() if name != named}
+        given = {name: each for name, each in row.items() if name != named}
+        if words:
+            x = {name: _label(each) for name, each in given.items() if each not in ("", None)}
+        else:
+            x = {name: _number(source, number, name, each) for name, each in given.items()}
         yield x, _label(row[named])
 
 

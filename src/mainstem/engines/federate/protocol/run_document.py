@@ -25,6 +25,7 @@ from mainstem.value import parts_of
 
 PACES = ("free", "lockstep")
 DTYPES = ("float32", "float64")
+HASHED = "hashed"
 DEADLINE = 1.0  # default in seconds, at the free pace
 _NO_CHANGE = contextlib.nullcontext()
 MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur, in a run without an end
@@ -46,7 +47,8 @@ class Rules(NamedTuple):
     staleness: int = 100  # merges that an upload's model may be behind
     pending: int = 8  # uploads of a client that may be in flight
     strikes: int = 20  # refusals after which a client is quarantined
-    features: tuple[str, ...] | None = None  # their names, for samples that are dicts
+    # For samples that are dicts: the names of the features, or HASHED: any names.
+    features: tuple[str, ...] | str | None = None
     labels: tuple[Any, ...] | None = None  # the names of the classes
 
 
@@ -198,7 +200,10 @@ def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
 def _named(where: str, rules: Rules, problem: Problem) -> None:
     """Refuses names of features or labels that do not match the problem."""
     shape = problem.shape
-    if rules.features is not None and shape is not None and shape != (len(rules.features),):
+    if rules.features == HASHED:
+        if not isinstance(shape, tuple) or len(shape) != 1 or not isinstance(shape[0], int):
+            raise BadSpec(f"{where}: hashed features are a vector, the problem wants {shape}")
+    elif rules.features is not None and shape is not None and shape != (len(rules.features),):
         raise BadSpec(f"{where}: features names {len(rules.features)}, the problem has {shape}")
     if rules.labels is not None and problem.classes not in (None, len(rules.labels)):
         raise BadSpec(f"{where}: labels names {len(rules.labels)} of {problem.classes} classes")
@@ -229,7 +234,12 @@ def _rules(where: str, table: Any) -> Rules:
         rules = rules._replace(deadline=DEADLINE)  # else an absent client would stop all others
     if rules.deadline is not None:
         check.positive("federate", "deadline", rules.deadline)
-    return rules._replace(features=_as_tuple(rules.features), labels=_as_tuple(rules.labels))
+    features = rules.features
+    if isinstance(features, str):
+        check.one_of("federate", "features", features, [HASHED])
+    else:
+        features = _as_tuple(features)
+    return rules._replace(features=features, labels=_as_tuple(rules.labels))
 
 
 def _as_tuple(given: Any) -> tuple[Any, ...] | None:
