@@ -82,6 +82,4 @@ def run_demo(folder: Path, steps: int) -> tuple[Rows, Path]:
         for name, algorithm in chosen.items()
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")
-    compared = compare(list(runs.values()))
-    rows = [row | {"algorithm": name} for row, name in zip(compared, runs, strict=True)]
-    return rows, figures.save(figure, folder / "accuracy.png")
+    return list(compare(runs)), figures.save(figure, folder / "accuracy.png")

@@ -107,7 +107,15 @@ MADE = {
         streams.walking(3, holds=[3, 4, 5], drift=0.1),
     ],
 }
-FROM_FILES = {"frame", "hashed", "csv", "parquet", "dataset", "log", "tasks"}  # tests/streams has these
+FROM_FILES = {
+    "frame",
+    "hashed",
+    "csv",
+    "parquet",
+    "dataset",
+    "log",
+    "tasks",
+}  # tests/streams has these
 WHERE = {"parts": parts, "problems": problems, "streams": streams}
 ALL = [(home, made) for home, values in MADE.items() for made in values]
 NAMED = {name: getattr(module, name) for module in WHERE.values() for name in module.__all__}

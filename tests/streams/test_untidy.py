@@ -226,3 +226,27 @@ def test_a_row_of_nobody_is_refused(key):
 def test_other_things_are_no_frames():
     with pytest.raises(BadData, match="frame: wants a data frame of pandas, Polars or Arrow"):
         frame(3, "y")
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "arrays"])
+def test_the_order_of_the_labels_can_be_given(kind, tmp_path):
+    table = pd.DataFrame({"heat": [1.0, 2.0, 3.0], "state": ["fine", "faulty", "fine"]})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    make = {
+        "frame": lambda classes: ms.streams.frame(table, "state", clients=1, classes=classes),
+        "csv": lambda classes: ms.streams.csv(tmp_path / "data.csv", "state", classes=classes),
+        "arrays": lambda classes: ms.streams.arrays(
+            table[["heat"]], table["state"], clients=1, classes=classes
+        ),
+    }[kind]
+    found = make(["fine", "faulty", "gone"])
+    assert found.labels == ("fine", "faulty", "gone")
+    assert found.targets().tolist() == [0, 1, 0]
+    assert make(True).targets().tolist() == [1, 0, 1]
+    with pytest.raises(
+        BadData, match="the target has the label 'faulty', classes has 'fine', 'no'"
+    ):
+        make(["fine", "no"])
+    for wrong in ("fine", ["fine"], ["fine", "fine"], 3):
+        with pytest.raises(BadParameter, match="classes must"):
+            make(wrong)

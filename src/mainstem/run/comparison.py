@@ -18,9 +18,15 @@ from mainstem.theory.beside import Beside
 
 
 def compare(
-    runs: Sequence[Run], y: str | None = None, *, x: str | None = None, bound: bool = False
+    runs: Sequence[Run] | Mapping[str, Run],
+    y: str | None = None,
+    *,
+    x: str | None = None,
+    bound: bool = False,
 ) -> "Comparison":
     """Runs on the same stream side by side: a table, and a figure of `y` over the steps or over `x`.
+
+    Runs in a list are labelled by the parameters that differ; a mapping gives their labels.
 
     `y` and `x` are curves or columns of the runs (accuracy, loss, uplink_bits, ...), or regret; by default `y` is
     the first of accuracy, mse and loss that all runs have. With `bound`, `y` is the quantity that each run's
@@ -35,16 +41,17 @@ def compare(
     fedogd step=0.1    ...           0.0 %
     fedogd step=0.5    ...           0.0 %
     """
-    runs = list(runs)
+    named = runs if isinstance(runs, Mapping) else None
+    runs = list(runs.values() if isinstance(runs, Mapping) else runs)
     if not runs:
         raise MainstemError("compare: wants at least one run")
     for run in runs[1:]:
-        if run.spec["stream"] != runs[0].spec["stream"]:
+        if repr(run.spec["stream"]) != repr(runs[0].spec["stream"]):  # NaN is not equal to NaN
             raise MainstemError(
                 f"compare: {run.name} saw other data than {runs[0].name}: compare runs on the same stream"
             )
     chosen = "regret" if bound else _column(y or _first(runs))
-    given = dict(zip(labels([run.spec for run in runs]), runs, strict=True))
+    given = named or dict(zip(labels([run.spec for run in runs]), runs, strict=True))
     return Comparison(given, next(iter(given)), chosen, None if x is None else _column(x), bound)
 
 

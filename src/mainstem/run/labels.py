@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.report import figures
+from mainstem.spec import UNNAMED
 
 
 def labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -44,10 +45,16 @@ def _differing(table: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
     return [f"{name}={_short(table[name])}" for name in differing if name in table]
 
 
+def _is_code(given: Any) -> bool:
+    """Whether a value of a spec is the fingerprint of a function, which says nothing to a reader."""
+    return isinstance(given, str) and given.startswith(("code ", UNNAMED))
+
+
 def _short(given: Any) -> str:
     """A value of a spec in one word: every(period=5) for the table of a part."""
     if isinstance(given, Mapping):
-        inner = ", ".join(f"{k}={_short(v)}" for k, v in given.items() if k != "name")
+        stated = {k: v for k, v in given.items() if k != "name" and not _is_code(v)}
+        inner = ", ".join(f"{k}={_short(v)}" for k, v in stated.items())
         return f"{given['name']}({inner})" if "name" in given else f"({inner})"
     if isinstance(given, list):
         text = ", ".join(map(_short, given[:4]))

@@ -14,9 +14,9 @@ from mainstem.parts.missing import Missing
 from mainstem.streams.columns import is_empty
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
-from mainstem.streams.labels import Labels, as_classes, classes_of, no_label
+from mainstem.streams.labels import Classes, Labels, as_classes, classes_field, classes_of, no_label
 from mainstem.streams.sparse import from_scipy, sparse_rows
-from mainstem.value import flag, leaf, part, static, value
+from mainstem.value import leaf, part, static, value
 
 
 class Table(NamedTuple):
@@ -189,7 +189,8 @@ class arrays(Rows):
 
     `keys` contains each row's client: with keys the rows are dealt by key, else evenly, unless `deal` is given.
     A target of words or truth values is a label, and with `classes` one of numbers too; `labels` has the label
-    of each class. Missing features are refused, or filled by the part `missing`.
+    of each class, in sorted order or in that of `classes`. Missing features are refused, or filled by the part
+    `missing`.
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)
@@ -204,7 +205,7 @@ class arrays(Rows):
     clients: Any = static(default=None)
     deal: Deal | None = part(Deal, "evenly()", default=None)
     keys: Any = leaf(default=None, checked=_names)
-    classes: bool = flag(default=False)
+    classes: Classes = classes_field()
     missing: Missing | None = part(Missing, "last_value()", default=None)
 
     def admit(self) -> None:
@@ -216,7 +217,9 @@ class arrays(Rows):
     @functools.cached_property
     def labels(self) -> Labels | None:
         """The label of each class, if it is not the number of the class."""
-        return classes_of("arrays", np.unique(self.target).tolist()) if self._classified else None
+        if not self._classified:
+            return None
+        return classes_of("arrays", np.unique(self.target).tolist(), self.classes or True)
 
     @functools.cached_property
     def table(self) -> Table:
@@ -226,4 +229,4 @@ class arrays(Rows):
 
     @property
     def _classified(self) -> bool:
-        return self.classes or self.target.dtype.kind in "bUS"
+        return bool(self.classes) or self.target.dtype.kind in "bUS"

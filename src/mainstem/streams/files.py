@@ -23,8 +23,8 @@ from mainstem.parts.missing import Missing
 from mainstem.streams.columns import Reader, chosen, keys
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
-from mainstem.streams.labels import Labels, as_classes, classes_of
-from mainstem.value import flag, one_of, part, static, value
+from mainstem.streams.labels import Classes, Labels, as_classes, classes_field, classes_of
+from mainstem.value import one_of, part, static, value
 
 BATCH = 65536  # rows of a Parquet file read at a time
 BLOCK = 1 << 22  # bytes of a CSV file
@@ -62,7 +62,7 @@ class File(Hosted):
     target: str
     key: str | None
     features: Sequence[str] | None
-    classes: bool
+    classes: Classes
     ends: str
     missing: Missing | None
 
@@ -138,7 +138,8 @@ class csv(File):
 
     `features` are all other columns by default; `time.hour` is the hour of a date column `time`, and year, month,
     day, weekday, yearday, minute and second are its other parts. With `classes` the target is a label, and
-    `labels` has the label of each class. Missing features are refused, or filled by the part `missing`.
+    `labels` has the label of each class, in sorted order or in that of `classes`. Missing features are refused,
+    or filled by the part `missing`.
     When its rows have ended, a client gets no further samples; with `ends="repeat"` it begins again,
     with `ends="cut"` the stream ends for all.
 
@@ -154,7 +155,7 @@ class csv(File):
     target: str = static()
     key: str | None = static(default=None)
     features: Sequence[str] | None = static(default=None, checked=_listed)
-    classes: bool = flag(default=False)
+    classes: Classes = classes_field()
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
 
@@ -195,7 +196,7 @@ class parquet(File):
     target: str = static()
     key: str | None = static(default=None)
     features: Sequence[str] | None = static(default=None, checked=_listed)
-    classes: bool = flag(default=False)
+    classes: Classes = classes_field()
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
 
@@ -233,7 +234,7 @@ def _spool(file: File, folder: Path) -> Spool:
             counts[name] = counts.get(name, 0) + int(size)
     if not counts:
         raise BadData(f"{owner}: the file has no rows")
-    labels = classes_of(owner, found) if file.classes else None
+    labels = classes_of(owner, found, file.classes) if file.classes else None
     clients = sorted(counts)
     lengths = np.array([counts[name] for name in clients])
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])

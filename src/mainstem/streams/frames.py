@@ -10,6 +10,7 @@ from mainstem.parts.missing import Missing
 from mainstem.streams.arrays import arrays
 from mainstem.streams.columns import Reader, chosen, keys
 from mainstem.streams.deal import Deal
+from mainstem.streams.labels import Classes
 
 
 def frame(
@@ -20,7 +21,7 @@ def frame(
     *,
     clients: int | None = None,
     deal: Deal | None = None,
-    classes: bool = False,
+    classes: Classes = False,
     missing: Missing | None = None,
 ) -> arrays:
     """The rows of a data frame as the stream `arrays`; the columns are named as for `csv`.

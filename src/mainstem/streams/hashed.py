@@ -10,6 +10,7 @@ from mainstem.errors import BadData
 from mainstem.streams.arrays import arrays
 from mainstem.streams.deal import Deal
 from mainstem.streams.frames import as_arrow
+from mainstem.streams.labels import Classes
 from mainstem.streams.sparse import from_dicts
 
 
@@ -21,7 +22,7 @@ def hashed(
     keys: Any = None,
     clients: int | None = None,
     deal: Deal | None = None,
-    classes: bool = False,
+    classes: Classes = False,
 ) -> arrays:
     """Rows with any keys, hashed to `width` features, as the stream `arrays`.
 
