@@ -123,7 +123,7 @@ def test_a_trace_of_format_1_is_read(tmp_path):
 
 
 def test_figures_and_comparisons_have_them(run):
-    assert run.plot("auc").axes[0].get_ylabel() == "auc"
+    assert run.plot("auc").axes[0].get_ylabel() == "AUC(t)"
     drawn = run.plot("loss per client").axes[0]
     assert [line.get_label() for line in drawn.get_lines()] == [
         "worst tenth of the clients",
