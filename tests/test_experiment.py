@@ -364,3 +364,39 @@ def test_a_runs_spec_is_an_experiment():
     assert again.algorithms[0] == run.algorithm
     assert again.settings["steps"] == 3
     np.testing.assert_array_equal(again.settings["network"].up, np.ones(5))
+
+
+def own_problem(features, ridge=0.5):
+    return ms.problems.linear(features, ridge=ridge)
+
+
+OWN = {"factory": "tests.test_experiment:own_problem", "features": 2}
+
+
+def test_a_factory_of_ones_own():
+    content = {"problem": OWN, "stream": {"name": "alternating", "clients": 2}}
+    found = experiment.build(content, algorithms_needed=False)
+    assert found.problem == ms.problems.linear(2, ridge=0.5)
+
+
+@pytest.mark.parametrize(
+    ("factory", "words"),
+    [
+        ("tests.test_experiment:nobody", "factory 'tests.test_experiment:nobody' cannot be found"),
+        ("no_such_module:make", "cannot be found: No module named"),
+        ("make", "cannot be found"),
+        ("builtins:dict", "must return a problem, gave {'features': 2}"),
+    ],
+)
+def test_a_factory_that_makes_none_is_refused(factory, words):
+    content = {
+        "problem": OWN | {"factory": factory},
+        "stream": {"name": "alternating", "clients": 2},
+    }
+    with pytest.raises(BadSpec, match=words):
+        experiment.build(content, algorithms_needed=False)
+
+
+def test_a_run_document_names_no_factory():
+    with pytest.raises(BadSpec, match="wants a table with a name"):
+        experiment.pieces(OWN, {"name": "fedogd", "step": 0.1}, "run")

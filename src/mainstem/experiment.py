@@ -5,6 +5,7 @@ unknown name suggests the nearest valid one.
 """
 
 import difflib
+import importlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -108,11 +109,36 @@ def build(
         links = _table(f"{where}: network", settings["network"])
         settings["network"] = made(f"{where}: network", parts, {"name": "network", **links})
     return Experiment(
-        made(f"{where}: [problem]", problems, content["problem"]),
-        made(f"{where}: [stream]", streams, content["stream"]),
-        [made(f"{where}: [[algorithm]]", algorithms, table) for table in listed],
+        _made_here(f"{where}: [problem]", problems, content["problem"], Problem),
+        _made_here(f"{where}: [stream]", streams, content["stream"], Stream),
+        [_made_here(f"{where}: [[algorithm]]", algorithms, it, Algorithm) for it in listed],
         settings,
     )
+
+
+def _made_here(where: str, module: ModuleType, table: Any, kind: type) -> Any:
+    """What a table describes: by a `name`, or by a `factory = "module:function"` of this machine's own code.
+
+    Only for files that the user runs: a run document, which comes from elsewhere, never names code to import.
+    """
+    if not isinstance(table, Mapping) or "factory" not in table:
+        return made(where, module, table)
+    path = table["factory"]
+    home, _, name = str(path).partition(":")
+    try:
+        factory = getattr(importlib.import_module(home), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadSpec(f"{where}: factory {path!r} cannot be found: {error}") from None
+    arguments = {key: given for key, given in table.items() if key != "factory"}
+    found = factory(**{key: _value(f"{where} {key}", given) for key, given in arguments.items()})
+    if not isinstance(found, kind):
+        raise BadSpec(f"{where}: factory {path!r} must return {_a(kind)}, gave {found!r:.60}")
+    return found
+
+
+def _a(kind: type) -> str:
+    word = kind.__name__.lower()
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def pieces(problem: Any, algorithm: Any, where: str) -> tuple[Problem, Algorithm]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.advice import Advice, advise
 from mainstem.base import Algorithm
@@ -13,7 +15,9 @@ from mainstem.engines.simulate import simulate
 from mainstem.errors import BadSpec
 from mainstem.experiment import Experiment
 from mainstem.report import figures
-from mainstem.run import compare
+from mainstem.run import Run, compare, load
+from mainstem.run.labels import labels
+from mainstem.run.run import CURVES
 from mainstem.spec import name_of, plain
 from mainstem.theory import plan
 
@@ -43,6 +47,32 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
     compared = compare(runs)
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figures.save(compared.figure, folder / "comparison.png")
+
+
+def show_runs(folders: Iterable[Path]) -> Rows:
+    """A row for each run in these folders, with its size and the last values of its curves."""
+    places = [each for folder in folders for each in _runs_in(folder)]
+    runs = [load(place) for place in places]
+    named = labels([run.spec for run in runs])
+    return [_shown(name, run, place) for name, run, place in zip(named, runs, places, strict=True)]
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The folder itself, if it has a run, or the runs inside it."""
+    inside = sorted(each.parent for each in folder.glob("*/run.json"))
+    return [folder] if (folder / "run.json").exists() or not inside else inside
+
+
+def _shown(name: str, run: Run, place: Path) -> dict[str, Any]:
+    size = run.summary
+    row: dict[str, Any] = {"algorithm": name, "steps": size.steps, "clients": size.clients}
+    row |= {"seeds": len(size.seeds), "parameters": size.parameters, "dtype": size.dtype}
+    row["mean_loss"] = float(np.mean(run.loss))
+    for curve in ("accuracy", "mse", "auc", "uplink_bits"):
+        if CURVES[curve] in run.trace:
+            row[curve] = float(np.mean(run.curve(curve)[..., -1]))
+    row |= {"diverged": run.diverged} if run.diverged else {}
+    return row | {"folder": str(place)}
 
 
 def _named(asked: Experiment, algorithm: Algorithm) -> str:

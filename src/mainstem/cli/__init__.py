@@ -4,13 +4,27 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2
 130 interrupted.
 """
 
+import logging
 import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from mainstem.cli import advise, bounds, data, demo, hub, join, plan, reproduce, run, secure, status
+from mainstem.cli import (
+    advise,
+    bounds,
+    data,
+    demo,
+    hub,
+    join,
+    plan,
+    reproduce,
+    run,
+    secure,
+    show,
+    status,
+)
 from mainstem.errors import MainstemError
 
 INTERRUPTED = 130  # typer's exit code after Ctrl-C
@@ -42,6 +56,7 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("show")(show.show)
 app.command("plan")(plan.plan)
 app.command("advise")(advise.advise)
 app.command("bounds")(bounds.bounds)
@@ -55,6 +70,8 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Runs the command line; a failure becomes one line on stderr and an exit code."""
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("mainstem").setLevel(logging.INFO)  # progress, if stderr is not a terminal
     try:
         app()
     except MainstemError as error:

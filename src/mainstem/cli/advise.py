@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 
 def advise(
@@ -31,7 +31,7 @@ def advise(
 
     advice = advise_file(file, set_ or [], budget, steps)
     if json:
-        show.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
+        output.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
         return
     for place, row in enumerate(advice.rows, start=1):
         regret = f"{row.regret:.4g}" if math.isfinite(row.regret) else "not predicted"

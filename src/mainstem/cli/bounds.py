@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 # Constants for which the assumptions of every theorem hold.
 CONSTANTS: dict[str, Any] = {
@@ -71,7 +71,7 @@ def bounds(
         check.one_of("bounds", "a constant", name, list(CONSTANTS))
     rows = [_line(it, CONSTANTS | changes, refuse=len(known) == 1) for it in known.values()]
     if json:
-        show.as_json(rows)
+        output.as_json(rows)
         return
     for row in rows:
         value = "-" if row["value"] is None else f"{row['value']:.6g}"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 app = typer.Typer(
     help="List the datasets, or fetch one into the cache folder.", no_args_is_help=True
@@ -31,9 +31,9 @@ def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             }
         )
     if json:
-        show.as_json(rows)
+        output.as_json(rows)
     else:
-        show.as_table(rows)
+        output.as_table(rows)
 
 
 @app.command("get")
@@ -48,6 +48,6 @@ def get(
 
     folder = str(datasets.get(name))
     if json:
-        show.as_json({"name": name, "folder": folder})
+        output.as_json({"name": name, "folder": folder})
     else:
         print(folder)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 
 def demo(
@@ -21,8 +21,8 @@ def demo(
 
     rows, figure = run_demo(folder, steps)
     if json:
-        show.as_json({"runs": rows, "figure": str(figure)})
+        output.as_json({"runs": rows, "figure": str(figure)})
         return
-    show.as_table(rows)
+    output.as_table(rows)
     print("\nThe saving is of the uplink, against every client sending plainly at every step.")
     print(f"Figure: {figure}")

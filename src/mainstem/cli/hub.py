@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 
 def hub(
@@ -44,7 +44,7 @@ def hub(
 
     def started(where: str) -> None:
         if json:
-            print(show.line({"url": where, "run": document.rules.run}), flush=True)
+            print(output.line({"url": where, "run": document.rules.run}), flush=True)
         else:
             print(f"{document.rules.run}: {len(document.clients)} clients may join at {where}")
             who = f"--run {document.rules.run} --client {document.clients[0]} --stream FILE.csv"
@@ -55,7 +55,7 @@ def hub(
 
     def report(status: dict[str, Any]) -> None:
         if json:
-            print(show.line(status), flush=True)
+            print(output.line(status), flush=True)
         elif sys.stdout.isatty():
             here = sum(each["state"] == "present" for each in status["clients"].values())
             counted = f"merge {status['version']}, {here} of {len(document.clients)} clients here"
@@ -73,7 +73,7 @@ def hub(
         report=report,
     )
     if json:
-        print(show.line(status))
+        print(output.line(status))
     else:
         print(
             f"{status['run']}: {status['state']} after {status['version']} merges; {place / 'model.npz'}"

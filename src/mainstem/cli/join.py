@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 from mainstem.errors import BadData
 
 
@@ -66,4 +66,4 @@ def join(
         **learner.metrics,
         "bytes_sent": learner.sent_bytes,  # by this process, headers included
     }
-    show.as_json(row) if json else show.as_table([row])
+    output.as_json(row) if json else output.as_table([row])

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 
 def plan(
@@ -27,6 +27,6 @@ def plan(
         "share_of_plain_uplink": round(found.spent, 6),
     }
     if json:
-        show.as_json(row)
+        output.as_json(row)
     else:
-        show.as_table([row])
+        output.as_table([row])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 if TYPE_CHECKING:
     from mainstem.papers.reproduce import Outcome
@@ -39,7 +39,7 @@ def reproduce(
 
     if list_ or name is None:
         rows = papers.listed(folder)
-        show.as_json(rows) if json else show.as_table(rows)
+        output.as_json(rows) if json else output.as_table(rows)
         return
     size = "quick" if quick else "full"
     chosen = papers.chosen(name, size)
@@ -51,9 +51,9 @@ def reproduce(
         if not json:
             _print(outcomes[-1], result.paper, folder)
     if json:
-        show.as_json([papers.as_dict(each) for each in outcomes])
+        output.as_json([papers.as_dict(each) for each in outcomes])
     elif len(outcomes) > 1:
-        show.as_table([_row(each) for each in outcomes])
+        output.as_table([_row(each) for each in outcomes])
     if not all(each.passed for each in outcomes):
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 DIVERGED = 3  # the exit code if a loss was not finite
 
@@ -31,12 +31,13 @@ def run(
     from mainstem.errors import Diverged
     from mainstem.lab import run_file
 
+    sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
     rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem)
     if json:
-        show.as_json({"runs": rows, "figure": str(figure)})
+        output.as_json({"runs": rows, "figure": str(figure)})
     else:
-        show.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
+        output.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
         print(f"\nruns in {figure.parent}, figure {figure}")
     diverged = [f"{row['algorithm']} {row['diverged']}" for row in rows if "diverged" in row]
     if diverged:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 
 
 def secure(
@@ -38,7 +38,7 @@ def secure(
     url = setup.url if setup else ""
     commands = _commands(folder, url, runs[0], names[0])
     if json:
-        show.as_json({"files": [str(path) for path in paths], "url": url, "commands": commands})
+        output.as_json({"files": [str(path) for path in paths], "url": url, "commands": commands})
     else:
         print("\n".join(f"wrote {path}" for path in paths))
         print("\n" + "\n".join(f"{who:7} {command}" for who, command in commands.items()))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli import show
+from mainstem.cli import output
 from mainstem.errors import BadParameter
 
 
@@ -41,7 +41,7 @@ def status(
         raise BadParameter(f"status: give one command at a time, got {given}")
     for action, run in commands.items():
         found = [asyncio.run(command(url, run, action, credentials))]
-        show.as_json(found) if json else show.printed(_overview(found))
+        output.as_json(found) if json else output.printed(_overview(found))
         return
 
     def fetched() -> list[dict[str, Any]]:
@@ -51,11 +51,11 @@ def status(
         _watch(fetched)
     while True:
         if json and watch:
-            print(show.line(fetched()), flush=True)
+            print(output.line(fetched()), flush=True)
         elif json:
-            show.as_json(fetched())
+            output.as_json(fetched())
         else:
-            show.printed(_overview(fetched()))
+            output.printed(_overview(fetched()))
         if not watch:
             return
         time.sleep(1)
@@ -98,7 +98,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
         }
         for name, client in each["clients"].items()
     ]
-    return [*parts, show.table(rows)]
+    return [*parts, output.table(rows)]
 
 
 def _candidate(found: dict[str, float]) -> str:

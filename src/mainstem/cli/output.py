@@ -1,0 +1,56 @@
+"""Output: tables for people, JSON for machines."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def as_json(content: Any) -> None:
+    """Prints `content` as JSON, and nothing else."""
+    json.dump(_finite(content), sys.stdout, indent=1, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def line(content: Any) -> str:
+    """`content` as one line of JSON."""
+    return json.dumps(_finite(content), allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    """`content` as JSON can represent it: a number that is not finite becomes null."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints rows as an aligned table with their keys as its head."""
+    printed(table(rows))
+
+
+def printed(what: Any) -> None:
+    """Prints an object of Rich."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(what)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """An aligned table with the rows' keys as its head."""
+    from rich.table import Table
+
+    from mainstem.report import tables
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    known = tables.columns(rows)
+    for name, numeric in known.items():
+        made.add_column(
+            name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True
+        )
+    for row in rows:
+        made.add_row(*(tables.cell(row, name) for name in known))
+    return made
