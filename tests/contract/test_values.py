@@ -110,6 +110,7 @@ MADE = {
 FROM_FILES = {
     "frame",
     "hashed",
+    "river",
     "csv",
     "parquet",
     "dataset",

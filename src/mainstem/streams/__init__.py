@@ -10,6 +10,7 @@ from mainstem.streams.hashed import hashed
 from mainstem.streams.log import log
 from mainstem.streams.partners import partners
 from mainstem.streams.residuals import linear_bandit, residuals
+from mainstem.streams.river import river
 from mainstem.streams.sea import sea_quadratic, sea_ridge
 from mainstem.streams.split import sometimes, split
 from mainstem.streams.tasks import tasks
@@ -33,6 +34,7 @@ __all__ = [
     "parquet",
     "partners",
     "residuals",
+    "river",
     "sea_quadratic",
     "sea_ridge",
     "sometimes",

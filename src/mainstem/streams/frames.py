@@ -1,4 +1,4 @@
-"""Streams from data frames: pandas, Polars, Arrow, and whatever else has Arrow's interface."""
+"""Streams from data frames: pandas, Polars, Arrow, Hugging Face, and whatever else has Arrow's interface."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,9 +57,14 @@ def as_arrow(owner: str, table: Any) -> Any:
     except ImportError:
         raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
     try:
-        if type(table).__module__.startswith("pandas."):
+        home = type(table).__module__.partition(".")[0]
+        if home == "pandas":
             return pa.Table.from_pandas(table, preserve_index=False)
+        if home == "datasets":  # Hugging Face
+            return table.with_format("arrow")[:]
         return pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
         why = str(error).splitlines()[0]
-        raise BadData(f"{owner}: wants a data frame of pandas, Polars or Arrow: {why}") from None
+        raise BadData(
+            f"{owner}: wants a data frame of pandas, Polars, Arrow or Hugging Face: {why}"
+        ) from None
