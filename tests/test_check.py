@@ -245,6 +245,21 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("streams", "by_label", {"alpha": 1, "seed": -1}, "by_label: seed must be an integer"),
     ("streams", "csv", {"path": "nowhere", "target": "y"}, "csv: there is no file nowhere"),
     ("streams", "dataset", {"source": "nonsense"}, "datasets: there is no 'nonsense'"),
+    (
+        "streams",
+        "arrays",
+        {"features": X, "target": Y, "classes": "a"},
+        "arrays: classes must be true",
+    ),
+    (
+        "streams",
+        "hashed",
+        {"rows": [{}], "target": Y, "width": 0},
+        "hashed: width must be an integer",
+    ),
+    ("streams", "hashed", {"rows": 3, "target": Y, "width": 4}, "hashed: wants a data frame"),
+    ("streams", "river", {"dataset": 3, "clients": 2}, "river: dataset must be a dataset of River"),
+    ("streams", "river", {"dataset": 3, "clients": 0}, "river: clients must be an integer"),
     ("streams", "frame", {"table": 3, "target": "y"}, "frame: wants a data frame of pandas"),
     (
         "streams",

@@ -87,7 +87,7 @@ def test_values_are_hashable_and_equal_to_their_twins():
     assert first != parts.quantiser(4)
 
 
-CONVERT = ("optimizer", "frame")  # functions that return a value of another name
+CONVERT = ("optimizer", "frame", "hashed", "river")  # functions that return a value of another name
 
 
 @pytest.mark.parametrize("module", [algorithms, parts, problems, streams])
