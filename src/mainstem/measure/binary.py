@@ -21,7 +21,7 @@ def auc(run: Recorded) -> np.ndarray:
     >>> stream = ms.streams.arrays(x, x[:, 0] > 0, clients=2, deal=ms.streams.in_time())
     >>> run = ms.simulate(ms.fedogd(0.5), ms.problems.logistic(1), stream, steps=2, measure=["scores"])
     >>> auc(run)  # the first two scores are equal: 1/2
-    array([0.5, ...])
+    array([0.5  , 0.875])
     """
     return _for_seeds(run, "auc", _auc)
 
