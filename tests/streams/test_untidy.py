@@ -224,7 +224,9 @@ def test_a_row_of_nobody_is_refused(key):
 
 
 def test_other_things_are_no_frames():
-    with pytest.raises(BadData, match="frame: wants a data frame of pandas, Polars, Arrow or Hugging Face"):
+    with pytest.raises(
+        BadData, match="frame: wants a data frame of pandas, Polars, Arrow or Hugging Face"
+    ):
         frame(3, "y")
 
 
