@@ -5,7 +5,6 @@ unknown name suggests the nearest valid one.
 """
 
 import difflib
-import importlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -123,11 +122,10 @@ def _made_here(where: str, module: ModuleType, table: Any, kind: type) -> Any:
     """
     if not isinstance(table, Mapping) or "factory" not in table:
         return made(where, module, table)
-    path = table["factory"]
-    home, _, name = str(path).partition(":")
+    path = str(table["factory"])
     try:
-        factory = getattr(importlib.import_module(home), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        factory = plugins.imported(path)
+    except ImportError as error:
         raise BadSpec(f"{where}: factory {path!r} cannot be found: {error}") from None
     arguments = {key: given for key, given in table.items() if key != "factory"}
     found = factory(**{key: _value(f"{where} {key}", given) for key, given in arguments.items()})

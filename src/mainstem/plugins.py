@@ -6,10 +6,12 @@ A package that declares, in its pyproject.toml,
     my_algorithm = "my_package:my_algorithm"
 
 can use ``name = "my_algorithm"`` in experiment files, and in the run document of a federation, wherever the
-package is installed. Nothing else that a file or a document names is ever imported.
+package is installed. Nothing else that a run document names is ever imported; an experiment file, which the
+user runs, may also name a `factory`.
 """
 
 import functools
+import importlib
 from collections.abc import Callable
 from importlib import metadata
 from types import ModuleType
@@ -52,3 +54,12 @@ class _Late:
 
     def __call__(self, **arguments: Any) -> Any:
         return self.__wrapped__(**arguments)
+
+
+def imported(path: str) -> Any:
+    """The object at `module:name`; an ImportError if it cannot be found."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (AttributeError, ValueError) as error:
+        raise ImportError(str(error)) from None

@@ -1,12 +1,12 @@
 """Sources of samples for `mainstem join`: a CSV file, a Parquet file, or a Python function."""
 
 import csv
-import importlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mainstem import plugins
 from mainstem.errors import BadData, MainstemError
 
 Pair = tuple[Any, Any]  # x, y
@@ -95,10 +95,9 @@ def _opened(path: Path) -> Path:
 
 
 def _called(source: str) -> Iterator[Pair]:
-    module, _, name = source.partition(":")
     try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        function = plugins.imported(source)
+    except ImportError as error:
         raise BadData(f"{source}: cannot be found: {error}") from None
     made = function()
     if not isinstance(made, Iterable):
