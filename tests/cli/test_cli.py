@@ -37,7 +37,7 @@ steps = 30
 """
 
 
-def in_process(folder, *words, **more):
+def own_process(folder, *words, **more):
     """The command as a user starts it."""
     command = [sys.executable, "-m", "mainstem.cli", *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **more)
@@ -131,7 +131,7 @@ def test_help_has_an_example(tmp_path, command):
 
 
 def test_run_saves_compares_and_reuses(tmp_path, file):
-    done = in_process(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
+    done = own_process(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
@@ -240,7 +240,7 @@ def test_data_list_shows_what_is_cached(tmp_path, monkeypatch):
     ("steps", "accuracy"), [(60, 0.6), pytest.param(500, 0.9, marks=pytest.mark.slow)]
 )
 def test_demo_ends_with_a_table_and_a_figure(tmp_path, steps, accuracy):
-    done = in_process(tmp_path, "demo", "--json", "--steps", str(steps))
+    done = own_process(tmp_path, "demo", "--json", "--steps", str(steps))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     rows = {row["algorithm"]: row for row in found["runs"]}

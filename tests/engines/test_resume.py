@@ -33,9 +33,10 @@ def _wait_for_parts(process, folder, count):
         time.sleep(0.01)
 
 
-def test_sigkill_loses_nothing(tmp_path):
+@pytest.mark.parametrize("kills", [(3,), pytest.param((2, 6), marks=pytest.mark.slow)])
+def test_sigkill_loses_nothing(tmp_path, kills):
     folder, unharmed = tmp_path / "killed", tmp_path / "whole"
-    for parts in (2, 6):
+    for parts in kills:
         process = _start(folder)
         _wait_for_parts(process, folder, parts)
         os.kill(process.pid, signal.SIGKILL)

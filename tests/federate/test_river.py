@@ -102,7 +102,12 @@ COPYING = {  # checks of River that copy or pickle the estimator
 
 
 @pytest.mark.parametrize(
-    "problem", [{"name": "logistic", "features": 64}, {"name": "linear", "features": 64}], ids=str
+    "problem",
+    [
+        {"name": "logistic", "features": 64},
+        pytest.param({"name": "linear", "features": 64}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_rivers_own_checks_hold(problem, nats_server):
     """All but those that copy or pickle the live connection; these say what to do instead."""

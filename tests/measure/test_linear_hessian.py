@@ -11,8 +11,8 @@ from mainstem.measure.linear_hessian import linear_hessian
 
 PROBLEMS = [
     ms.problems.softmax(4, 3, ridge=0.2),
-    ms.problems.softmax(4, 2),
-    ms.problems.logistic(4),
+    pytest.param(ms.problems.softmax(4, 2), marks=pytest.mark.slow),
+    pytest.param(ms.problems.logistic(4), marks=pytest.mark.slow),
     ms.problems.logistic(4, ridge=0.5, intercept=False),
     ms.problems.linear(4, ridge=0.1),
 ]
