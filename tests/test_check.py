@@ -184,6 +184,13 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "quantiser", {"levels": 3, "blocks": 0}, "quantiser: blocks must be an integer"),
     ("parts", "schedule", {"function": 3}, "schedule: function must be a function of t, got 3"),
     ("parts", "top_k", {"count": 0}, "top_k: count must be an integer of at least 1, got 0"),
+    (
+        "algorithms",
+        "fedogd",
+        {"step": 0.1, "downlink": parts.error_feedback(parts.half())},
+        "fedogd: downlink must be without error feedback",
+    ),
+    ("parts", "error_feedback", {"codec": 2}, "error_feedback: codec must be a codec such as"),
     ("parts", "clipped", {"norm": 0}, "clipped: norm must be above 0, got 0"),
     ("parts", "clipped", {"norm": 1, "of": 3}, "clipped: of must be a collect such as"),
     ("parts", "trimmed_mean", {"share": 0.5}, r"trimmed_mean: share must lie in \[0, 0.5\), got"),

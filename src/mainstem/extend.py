@@ -15,7 +15,13 @@ import jax.numpy as jnp
 
 from mainstem import base, check, parts, random
 from mainstem.base import *  # noqa: F403
-from mainstem.parts.fields import any_codec, any_participation, any_sum, any_sync
+from mainstem.parts.fields import (
+    any_codec,
+    any_downlink,
+    any_participation,
+    any_sum,
+    any_sync,
+)
 from mainstem.parts.optimizer import as_optimizer
 from mainstem.parts.step import AnyStep, as_step, step_size
 from mainstem.value import (
@@ -40,6 +46,7 @@ __all__ = [
     "AnyStep",
     "Value",
     "any_codec",
+    "any_downlink",
     "any_participation",
     "any_sum",
     "any_sync",

@@ -37,6 +37,18 @@ CASES: dict[str, Case] = {name: _usual(name) for name in algorithms.__all__} | {
     "fedogd adam": Case(
         ms.fedogd(0.1, server=parts.optimizer("adam", learning_rate=0.05), codec=parts.half())
     ),
+    "fedogd error feedback": Case(
+        ms.fedogd(
+            0.1,
+            sync=parts.every(2),
+            participation=parts.bernoulli(0.6),
+            codec=parts.error_feedback(parts.quantiser(2, blocks=3)),
+        )
+    ),
+    "fedomd rounded broadcasts": Case(
+        ms.fedomd(0.1, sync=parts.every(3), downlink=parts.quantiser(40, blocks=5))
+    ),
+    "fedogd half broadcasts": Case(ms.fedogd(0.1, downlink=parts.half())),
     "fedogd schedule": Case(
         ms.fedogd(
             optax.cosine_decay_schedule(0.3, 30),

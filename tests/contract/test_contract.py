@@ -30,6 +30,8 @@ SLOW = (
     "fedres_sgd gradients",
     "dynamic_fedavg batches",
     "dynamic_fedavg periods",
+    "fedogd error feedback",
+    "fedogd half broadcasts",
     "fedogd adam",  # tests/algorithms/test_server_optimizers.py has its equations
 )
 

@@ -57,6 +57,7 @@ MADE = {
         parts.inverse_sqrt(0.5),
         parts.inverse_time(2.0, shift=3),
         parts.l1_ball(2),
+        parts.error_feedback(parts.top_k(2)),
         parts.l2_ball(2),
         parts.last_value(1.5, indicator=True),
         parts.median(),

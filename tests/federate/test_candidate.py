@@ -33,7 +33,7 @@ def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, nats_server, m
                 await learner.learn_one(xs[n], ys[n])
                 await until(lambda: hub.aggregator.merged[0] == learner.step)
             await command(nats_server.url, run, "candidate")
-            model, before = hub.aggregator.params.copy(), learner.loss
+            model, before = hub.aggregator.model.copy(), learner.loss
             await until(lambda: learner.session.uplink.candidate is not None)
             if at_once:
                 await learner.learn_many(xs[10:], ys[10:])

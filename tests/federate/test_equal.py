@@ -37,7 +37,7 @@ async def lived(url, algorithm, world, dtype):
 
     async with serving(url, content) as (hub, _):
         losses = await asyncio.gather(*(live(hub, k) for k in range(CLIENTS)))
-        return hub.aggregator.params, sum(losses) / CLIENTS
+        return hub.aggregator.model, sum(losses) / CLIENTS
 
 
 def vector(model):

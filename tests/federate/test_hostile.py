@@ -96,7 +96,7 @@ async def attacked(url, each):
         memory = await send_attacks(url, hub, each)
         over.set()
         steps = [await each for each in learning]
-        return dict(hub.aggregator.refused[0]), memory, steps, hub.aggregator.params
+        return dict(hub.aggregator.refused[0]), memory, steps, hub.aggregator.model
 
 
 async def honest(url, hub, k, over):

@@ -211,7 +211,7 @@ def test_a_model_larger_than_a_message_crosses_and_learns(nats_server):
                     await asyncio.wait_for(learner.step_with(Sample(x, Y)), 60)
                 assert learner.predict_one(x) == 1.0
             await asyncio.wait_for(work, 10)
-            return hub.aggregator.params
+            return hub.aggregator.model
 
     assert asyncio.run(lived())[-1] == 1.0
 

@@ -123,7 +123,7 @@ def test_a_step_that_was_given_up_is_agreed_on_before_the_next(nats_server):
     assert aggregator.merged.tolist() == [2, 2]
     assert not any(aggregator.refused)
     for model in models:
-        np.testing.assert_array_equal(model, aggregator.params)
+        np.testing.assert_array_equal(model, aggregator.model)
 
 
 def test_who_leaves_while_it_waits_gets_an_error(nats_server):

@@ -79,7 +79,7 @@ def test_clients_with_other_local_models_learn_one_shared_model(nats_server):
             late = [each.loss for each in learners]
             for each in learners:
                 await each.close()
-            return hub.aggregator.params, np.array(early) / 50, (np.array(late) - early) / 150
+            return hub.aggregator.model, np.array(early) / 50, (np.array(late) - early) / 150
 
     shared, early, late = asyncio.run(lived())
     assert np.allclose(shared, [1.0, -1.0, 0.5], atol=0.25)

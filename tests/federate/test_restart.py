@@ -82,7 +82,7 @@ def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_
         await connection.close()
         after, _ = await serve()
         await work
-        return after.aggregator.params
+        return after.aggregator.model
 
     model = asyncio.run(lived())
     run = ms.simulate(

@@ -27,7 +27,7 @@ def test_a_federation_works_through_it(secured_server):
 
     async def main():
         async with hubs(secured_server) as (_, (hub, _)):
-            start = hub.aggregator.params.copy()
+            start = hub.aggregator.model.copy()
             serve = asyncio.create_task(hub.serve())
             ends = await asyncio.wait_for(asyncio.gather(client("a", 0), client("b", 1)), 20)
             await asyncio.wait_for(serve, WAIT)
@@ -36,7 +36,7 @@ def test_a_federation_works_through_it(secured_server):
     hub, start, ends = asyncio.run(main())
     assert ends == [(STEPS, STEPS, [])] * 2
     assert hub.aggregator.version == STEPS
-    assert abs(hub.aggregator.params - start).max() > 0
+    assert abs(hub.aggregator.model - start).max() > 0
     assert all(client["merged"] == STEPS for client in hub.status()["clients"].values())
 
 

@@ -79,6 +79,13 @@ def way_of(algorithm: Algorithm, clients: int, parameters: int, steps: int) -> W
             f'{owner}: step="auto" and advice want an unbiased codec, or an algorithm that declares '
             f"`corrects_bias`; {algorithm.codec} is biased: give a number"
         )
+    down = algorithm.downlink
+    rounded = None if down is None else down.variance(parameters)
+    if down is not None and (rounded is None or rounded >= NEGLIGIBLE):
+        raise MainstemError(
+            f'{owner}: step="auto" and advice want broadcasts that are hardly rounded, '
+            f"not those of {down}: give a number"
+        )
     heard = algorithm.participation.expected(clients)
     return Way(algorithm.sends, heard, rounding, longest_period(algorithm.sync, steps))
 

@@ -56,6 +56,7 @@ class FollowResiduals(mx.Algorithm):
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.leaf(default=None)  # that of the message, if left out
+    downlink: mx.Codec | None = mx.any_downlink()
 
     sends = mx.SUMS
     personal = True

@@ -48,6 +48,7 @@ class SendEpochs(mx.ModelAveraging):
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
+    downlink: mx.Codec | None = mx.any_downlink()
 
     family = "dynamic_fedavg"
 

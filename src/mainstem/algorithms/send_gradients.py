@@ -30,6 +30,7 @@ class ServerParts(TypedDict, total=False):
     """The parts of the server of `SendGradients`, as keywords."""
 
     collect: mx.Collect
+    downlink: mx.Codec
     server: Any  # an `Optimizer`, or an optax transformation
 
 
@@ -75,6 +76,7 @@ class SendGradients(mx.Algorithm):
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
+    downlink: mx.Codec | None = mx.any_downlink()
     server: mx.Optimizer | None = mx.leaf(default=None, checked=mx.as_optimizer)
 
     def admit(self) -> None:

@@ -40,6 +40,7 @@ class SendModels(mx.ModelAveraging):
     participation: mx.Participation = mx.any_participation()
     codec: mx.Codec = mx.any_codec()
     collect: mx.Collect = mx.any_sum()
+    downlink: mx.Codec | None = mx.any_downlink()
     family: str = mx.one_of("fedomd", "fedsea", default="fedomd")
 
     def admit(self) -> None:

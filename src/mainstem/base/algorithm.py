@@ -17,6 +17,7 @@ class PartsButSync(TypedDict, total=False):
     participation: Participation
     codec: Codec
     collect: Collect
+    downlink: Codec
 
 
 class Parts(PartsButSync, total=False):
@@ -76,6 +77,11 @@ class Algorithm(Value):
         """How the server combines uploads."""
 
     @property
+    def downlink(self) -> Codec | None:
+        """How its broadcasts are encoded; None: they are plain."""
+        return None
+
+    @property
     def sends(self) -> str | None:
         """What the server computes from the messages, for advice and `step="auto"`.
 
@@ -87,7 +93,7 @@ class Algorithm(Value):
     @property
     def corrects_bias(self) -> bool:
         """Whether it uses error feedback: what a biased codec leaves out is sent later."""
-        return False
+        return self.codec.remembers
 
     @property
     def family(self) -> str | None:
@@ -127,6 +133,10 @@ class Algorithm(Value):
     @abc.abstractmethod
     def upload(self, client: Any, at: At) -> tuple[Any, Params, Any]:
         """The client after its upload, the message and its weight; weight 0: there is no message."""
+
+    def sent(self, client: Any, message: Params, decoded: Params, heard: Any) -> Any:
+        """The client after its message was encoded, and `decoded` by the server if the client is `heard`."""
+        return client
 
     @abc.abstractmethod
     def merge(self, server: Any, got: Collected, gradient: Gradient, t: Any) -> tuple[Any, Params]:

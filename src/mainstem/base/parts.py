@@ -155,6 +155,7 @@ class Codec(Value):
 
     linear: ClassVar[bool] = False  # decode(encode(x)) is x
     unbiased: ClassVar[bool] = False  # the mean of decode(encode(x)) is x
+    remembers: ClassVar[bool] = False  # what it leaves out is added to the next message
 
     @abc.abstractmethod
     def encode(self, vector: Params, key: Key) -> Any:

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import random
-from mainstem.base import Algorithm, Arrivals, At, Flat, Gradient, Setting
+from mainstem import check, random
+from mainstem.base import Algorithm, Arrivals, At, Codec, Domain, Flat, Gradient, Setting
+from mainstem.spec import name_of
 
 KEY = jax.ShapeDtypeStruct((2,), np.uint32)  # the shape of a random key
 
@@ -69,6 +70,27 @@ def current_broadcast(context: RunContext, server: Any) -> Any:
         no_arrivals(context, body(context)), context.setting.clients
     )
     return context.algorithm.merge(server, collected, context.gradient, jnp.int32(1))[1]
+
+
+def check_broadcasts(algorithm: Algorithm, domain: Domain) -> None:
+    """Raises an error if a decoded broadcast may lie outside the domain of the models."""
+    codec = algorithm.downlink
+    if codec is not None and not codec.linear and not domain.whole:
+        wanted = f"be plain() on the {domain.title}: a decoded broadcast may lie outside it"
+        raise check.refuse(name_of(algorithm), "downlink", wanted, codec)
+
+
+def encoded_broadcast(codec: Codec, params: Any, key: Any, t: Any) -> Any:
+    """The code of the broadcast of step t; `key` is that of the run."""
+    return codec.encode(params, random.fold(key, random.BROADCAST, t))
+
+
+def downloaded(context: RunContext, params: Any, key: Any, t: Any) -> Any:
+    """The broadcast of step t as the clients decode it."""
+    codec = context.algorithm.downlink
+    if codec is None or codec.linear:
+        return params
+    return codec.decode(encoded_broadcast(codec, params, key, t), params.size)
 
 
 def learnt_one(context: RunContext, client: Any, seen: Any, informative: Any, at: At) -> Any:

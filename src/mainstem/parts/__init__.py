@@ -3,6 +3,7 @@
 from mainstem.parts.codec import half, plain, top_k
 from mainstem.parts.collect import clipped, each, median, total, trimmed_mean
 from mainstem.parts.domain import box, everything, l1_ball, l2_ball, p_ball, simplex
+from mainstem.parts.error_feedback import error_feedback
 from mainstem.parts.mirror import entropy, euclidean, p_norm
 from mainstem.parts.missing import last_value, running_mean
 from mainstem.parts.network import network
@@ -22,6 +23,7 @@ __all__ = [
     "constant",
     "each",
     "entropy",
+    "error_feedback",
     "euclidean",
     "every",
     "everyone",

@@ -26,6 +26,21 @@ def any_codec() -> Any:
     return part(Codec, "plain()", default=plain())
 
 
+def any_downlink() -> Any:
+    """A field for the codec of broadcasts; the default is None, plain."""
+    return leaf(default=None, checked=_forgetful)
+
+
+def _forgetful(owner: str, name: str, given: Any) -> Codec | None:
+    if given is None:
+        return None
+    codec: Codec = check.instance(owner, name, given, Codec, "half()")
+    if codec.remembers:
+        wanted = "be without error feedback: broadcasts are models, whose errors do not add up"
+        raise check.refuse(owner, name, wanted, codec)
+    return codec
+
+
 def any_sum() -> Any:
     """A field for a collect that gives a sum or a mean; the default is the total."""
     return leaf(default=total(), checked=_summing)

@@ -89,9 +89,17 @@ def instant_links(run: Any) -> None:
 
 
 def sent_as_it_is(run: Any) -> None:
-    """Raises an error for a run whose messages are rounded."""
+    """Raises an error for a run whose messages or broadcasts are rounded."""
     if not run.algorithm.codec.linear:
         raise MainstemError("bound: the theorem is for codec=plain()")
+    broadcast_as_it_is(run)
+
+
+def broadcast_as_it_is(run: Any) -> None:
+    """Raises an error for a run whose broadcasts are rounded."""
+    codec = run.algorithm.downlink
+    if codec is not None and not codec.linear:
+        raise MainstemError("bound: the theorem is for downlink=plain()")
 
 
 def summed_up(run: Any) -> None:

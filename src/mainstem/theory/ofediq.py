@@ -369,6 +369,7 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     """A run's global regret, summed over the clients, and the bound of Theorem 1 or 2."""
     beside.summed_up(run)
     beside.instant_links(run)
+    beside.broadcast_as_it_is(run)
     algorithm, clients = run.algorithm, run.summary.clients
     period, step = algorithm.sync.period, beside.constant_of(run)
     rates = algorithm.participation.chance

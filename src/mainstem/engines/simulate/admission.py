@@ -8,6 +8,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Algorithm, At, Domain, Flat, Problem, Stream
+from mainstem.engines.run_context import check_broadcasts
 from mainstem.engines.simulate.stage import MEASURES
 from mainstem.errors import BadData, BadParameter
 from mainstem.random import root
@@ -33,7 +34,9 @@ def admit(
             f"simulate: steps must be at most {stream.steps}, the end of the stream, got {steps}"
         )
     algorithm.participation.check(steps, stream.clients)
-    common_domain(algorithm.domain, problem.domain).check(problem.parameters)
+    domain = common_domain(algorithm.domain, problem.domain)
+    domain.check(problem.parameters)
+    check_broadcasts(algorithm, domain)
     _fits(problem, stream)
     algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
     return _measures(algorithm, problem, stream, measure)

@@ -16,6 +16,7 @@ import numpy as np
 from mainstem import check, random
 from mainstem.advice.auto_step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
+from mainstem.engines import error_feedback
 from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers
 from mainstem.engines.simulate.admission import admit, common_domain
@@ -25,6 +26,7 @@ from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.stage import Feed, Shape
 from mainstem.errors import Diverged, FinishedRun
 from mainstem.parts import network as wired
+from mainstem.parts import plain as plain_codec
 from mainstem.run import Run, Summary, load
 from mainstem.spec import name_of
 from mainstem.spec import plain as described
@@ -168,7 +170,8 @@ class Job:
                 slots=(links.depth(syncs, self.wires.up), links.depth(syncs, self.wires.down)),
                 pending=links.round_trip(syncs, self.wires),
             )
-        values = Values(self.algorithm, self.problem, self.stream.device, self.wires, self.weights)
+        algorithm = error_feedback.applied(self.algorithm)
+        values = Values(algorithm, self.problem, self.stream.device, self.wires, self.weights)
         return Program(self.layout.put(cast(values, self.dtype), None), plan)
 
     def plan_chunks(self, program: Program, after: int) -> list[chunks.Chunk]:
@@ -293,7 +296,7 @@ def _closed(
         mean = recorder.average / job.steps
         model["average"] = mean if job.many else mean[0]
     codec, word = job.algorithm.codec, 8 * np.dtype(job.dtype).itemsize
-    size = server.shape[-1]
+    size, down = server.shape[-1], job.algorithm.downlink or plain_codec()
     summary = Summary(
         steps=job.steps,
         seeds=job.seeds,
@@ -303,8 +306,8 @@ def _closed(
         shared=job.algorithm.traits.decides_with_broadcast and job.wires.level,
         uplink_bits=codec.bits(sent, word),
         uplink_bytes=codec.nbytes(sent, word),
-        downlink_bits=float(word * size),
-        downlink_bytes=word // 8 * size,
+        downlink_bits=down.bits(size, word),
+        downlink_bytes=down.nbytes(size, word),
         diverged=[
             [seed, step, len(clients), *clients[:NAMED]]
             for seed, (step, clients) in sorted(recorder.diverged.items())

@@ -11,7 +11,12 @@ import jax.numpy as jnp
 
 from mainstem import random, replay
 from mainstem.base import SEVERAL, Arrivals, Collected, Faced, Pair
-from mainstem.engines.run_context import current_broadcast, first_params, learnt_one
+from mainstem.engines.run_context import (
+    current_broadcast,
+    downloaded,
+    first_params,
+    learnt_one,
+)
 from mainstem.engines.simulate.reference import learnt, uploaded
 from mainstem.engines.simulate.stage import (
     Feed,
@@ -99,7 +104,7 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
     """The server's model, and each client's unless it is the same."""
     if isinstance(state, Shared):
-        return state.broadcast, None
+        return current_broadcast(stage, state.server), None
     each = jax.vmap(stage.algorithm.model)(clients_of(stage, state))
     return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)
 
@@ -143,6 +148,7 @@ def _shared_round(
         else:
             collected = _messages(stage, broadcast, pieces, steps, ks, heard)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
+    broadcast = downloaded(stage, broadcast, stage.key, t)
     return Shared(server, broadcast), _counted(rows, shape.length, collected.count, stage.clients)
 
 
@@ -324,6 +330,7 @@ def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local,
     got = Arrivals(bodies, weights, ks, jnp.broadcast_to(t, ks.shape), base)
     collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
+    broadcast = downloaded(stage, broadcast, stage.key, t)
     merged = jnp.where(weights > 0, t, state.merged)
     clients = jax.vmap(
         lambda client, merged: algorithm.download(client, broadcast, stage.gradient, merged, t)

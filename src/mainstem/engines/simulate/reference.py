@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from mainstem import random, replay
 from mainstem.base import SEVERAL, Faced
+from mainstem.engines import run_context
 from mainstem.engines.run_context import body, chosen, current_broadcast, first_params, learnt_one
 from mainstem.engines.simulate import links
 from mainstem.engines.simulate.links import Links
@@ -88,7 +89,8 @@ def uploaded(stage: Stage, clients: Any, heard: Any, t: Any, k: Any) -> Any:
     coded = jax.vmap(
         lambda body, key: algorithm.codec.decode(algorithm.codec.encode(body, key), size)
     )
-    return clients, coded(bodies, keys), jnp.where(heard, weights, 0).astype(bodies.dtype)
+    decoded, weights = coded(bodies, keys), jnp.where(heard, weights, 0).astype(bodies.dtype)
+    return jax.vmap(algorithm.sent)(clients, bodies, decoded, weights > 0), decoded, weights
 
 
 def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
@@ -100,7 +102,8 @@ def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
     line = links.post(state.links, bodies, weights, t)
     line, got = links.arrived(line, wires, t, algorithm.sync.period)
     collected = algorithm.collect.gather(got, stage.clients)
-    server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
+    server, params = algorithm.merge(state.server, collected, stage.gradient, t)
+    broadcast = run_context.downloaded(stage, params, stage.key, t)
     line, delivery = links.deliver(links.announce(line, broadcast, t), wires, t)
 
     def downloaded(client: Any, fresh: Any, *received: Any) -> Any:

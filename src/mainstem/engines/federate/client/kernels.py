@@ -122,7 +122,9 @@ class Kernels:
         sampled = algorithm.participation.heard(self.key, t, self.document.setting.clients)[k]
         client, body, weight = algorithm.upload(client, self._at(random.UPLOAD, t, k))
         code = algorithm.codec.encode(body, self._at(random.CODEC, t, k).key)
-        return client, code, jnp.where(sampled, weight, 0).astype(body.dtype)
+        weight = jnp.where(sampled, weight, 0).astype(body.dtype)
+        decoded = algorithm.codec.decode(code, body.size)
+        return algorithm.sent(client, body, decoded, weight > 0), code, weight
 
     def _receive(self, client: Any, params: Any, merged: Any, t: Any) -> Any:
         document = self.document

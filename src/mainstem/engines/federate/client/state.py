@@ -68,7 +68,7 @@ class ClientState:
                 newest = self._received
                 steps = np.int32(newest.merged[self.k]), np.int32(newest.step)
                 with self.document.precision():
-                    params = _model(newest, self.document.dtype)
+                    params = self.document.decoded(newest.params)
                     self._client = self.kernels.receive(self._client, params, *steps)
                 self._received = None
             return self._client
@@ -192,7 +192,7 @@ def _learn_locked(
     applied = None
     if broadcast is not None:
         merged = broadcast.merged[ks].astype(np.int32)
-        applied = _model(broadcast, document.dtype), merged, np.int32(broadcast.step)
+        applied = document.decoded(broadcast.params), merged, np.int32(broadcast.step)
     with document.precision():
         after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
         sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
@@ -211,7 +211,3 @@ def _learn_locked(
 def _rows(samples: Sequence[Sample]) -> Sample:
     rows: Sample = jax.tree.map(lambda *each: np.stack(each), *samples)
     return rows
-
-
-def _model(broadcast: Broadcast, dtype: np.dtype[Any]) -> np.ndarray:
-    return np.frombuffer(broadcast.params, dtype)

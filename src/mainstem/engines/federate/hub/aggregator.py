@@ -81,10 +81,11 @@ class Aggregator:
             self._merge = jax.jit(self._merged)
             self._decode = self._decoder()
             self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
+            self._encode = jax.jit(self._encoded)
             self.server = self._start()
-            self.params = np.asarray(self._current(self.server))
+            self.model = np.asarray(self._current(self.server))
         self.bases = {
-            0: self.params
+            0: self.model
         }  # recent broadcasts by version, for algorithms that need them to merge
 
     # --- uploads -----------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ class Aggregator:
         with document.precision():
             arrivals = self._arrivals(rows)
             self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
-            self.params = np.asarray(params)
+            self.model = np.asarray(params)
         entered = [self._count(row) for row in rows]
         self.waiting = {}
         self.version += 1
@@ -237,20 +238,28 @@ class Aggregator:
         if self.document.algorithm.collect.based:
             oldest = self.version - self.document.rules.staleness
             self.bases = {v: each for v, each in self.bases.items() if v >= oldest}
-            self.bases[self.version] = self.params
+            self.bases[self.version] = self.document.decoded(self._params)
 
     def add_base(self, broadcast: Broadcast) -> None:
         """Keeps a broadcast that was published before this hub was restarted."""
         oldest = self.version - self.document.rules.staleness
         if oldest <= broadcast.version < self.version:
-            self.bases[broadcast.version] = np.frombuffer(broadcast.params, self.document.dtype)
+            self.bases[broadcast.version] = self.document.decoded(broadcast.params)
 
     def broadcast(self) -> Broadcast:
         """The message that carries the merged model."""
         steps = self.merged.copy(), self.received.copy()
-        return Broadcast(
-            self.document.digest, self.version, self.step, *steps, self.params.tobytes()
-        )
+        return Broadcast(self.document.digest, self.version, self.step, *steps, self._params)
+
+    @property
+    def _params(self) -> bytes:
+        """The model as it is broadcast."""
+        codec = self.document.algorithm.downlink
+        if codec is None or codec.linear:
+            return self.model.tobytes()
+        with self.document.precision():
+            code = self._encode(self.model, np.int32(self.step))
+        return codec.pack(jax.tree.map(np.asarray, code))
 
     def _arrivals(self, rows: list[Accepted]) -> Arrivals:
         """The bodies as arrays: a row for each client; twice as many rows if that is not enough, and so on."""
@@ -262,7 +271,7 @@ class Aggregator:
         weights = np.zeros(count, self.document.dtype)
         client, sent = np.zeros(count, np.int32), np.zeros(count, np.int32)
         based = self.document.algorithm.collect.based
-        base = np.zeros((count, self.params.size), self.document.dtype) if based else None
+        base = np.zeros((count, self.document.broadcast), self.document.dtype) if based else None
         lone = len({row.upload.client for row in rows}) == len(rows)
         for n, row in enumerate(rows):
             index = row.upload.client if lone else n  # as in the simulator: client k in row k
@@ -290,6 +299,11 @@ class Aggregator:
         return document.algorithm.start(
             run_context.first_params(document, self._key), document.setting
         )[0]
+
+    def _encoded(self, params: Any, t: Any) -> Any:
+        codec = self.document.algorithm.downlink
+        assert codec is not None
+        return run_context.encoded_broadcast(codec, params, self._key, t)
 
     def _merged(self, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
         algorithm = self.document.algorithm
@@ -324,7 +338,7 @@ class Aggregator:
         stored = [found.arrays[f"server {n}"] for n in range(len(leaves))]
         with self.document.precision():
             self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
-            self.params = np.asarray(self._current(self.server))
+            self.model = np.asarray(self._current(self.server))
         for name in PER_CLIENT:
             setattr(self, name, found.arrays[name].copy())
         self._update_quarantine()

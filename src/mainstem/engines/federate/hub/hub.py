@@ -337,7 +337,7 @@ class Hub:
             }
             for k, name in enumerate(self.document.clients)
         }
-        broadcast = aggregator.version * aggregator.params.nbytes
+        broadcast = aggregator.version * self.document.broadcast_bytes
         return {
             "run": self.document.rules.run,
             "state": state,

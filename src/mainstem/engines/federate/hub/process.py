@@ -104,5 +104,5 @@ async def _report_status(hub: Hub, report: Report) -> None:
 
 def _write_result(hub: Hub, folder: Path) -> None:
     """Writes the model and the status."""
-    write(folder / "model.npz", npz({"model": hub.aggregator.params}))
+    write(folder / "model.npz", npz({"model": hub.aggregator.model}))
     write(folder / "status.json", json.dumps(hub.status(), indent=1))

@@ -53,7 +53,7 @@ class Candidate:
     def __init__(self, document: RunDocument, broadcast: Broadcast, loss: Callable[..., Any]):
         self.version = broadcast.version
         self._document = document
-        self._params = np.frombuffer(broadcast.params, document.dtype)
+        self._params = document.decoded(broadcast.params)
         self._loss = loss
         self._samples = 0
         self._sums = 0.0, 0.0

@@ -16,7 +16,7 @@ import numpy as np
 
 from mainstem import check, experiment, random
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
-from mainstem.engines import run_context
+from mainstem.engines import error_feedback, run_context
 from mainstem.engines.federate.protocol.messages import VERSION
 from mainstem.engines.federate.protocol.subjects import Subjects, token
 from mainstem.errors import BadSpec, MainstemError
@@ -65,6 +65,7 @@ class RunDocument(NamedTuple):
     message: int = 0  # numbers in an upload
     upload_bytes: int = 0  # bytes of an upload's body on the wire
     codec: bytes = b""  # digest of codec, size and dtype, 4 bytes
+    broadcast: int = 0  # numbers in a broadcast
 
     @property
     def gradient(self) -> Gradient:
@@ -91,11 +92,29 @@ class RunDocument(NamedTuple):
         """Whether all clients finish step t before step t + 1 begins."""
         return self.rules.pace == "lockstep"
 
+    @property
+    def broadcast_bytes(self) -> int:
+        """The bytes of the model in a broadcast."""
+        word, codec = self.dtype.itemsize, self.algorithm.downlink
+        return word * self.broadcast if codec is None else codec.nbytes(self.broadcast, 8 * word)
+
+    def decoded(self, params: bytes) -> np.ndarray:
+        """The model in a broadcast."""
+        codec = self.algorithm.downlink
+        if codec is None or codec.linear:
+            return np.frombuffer(params, self.dtype)
+        code = codec.unpack(params, self.broadcast, self.dtype)
+        with self.precision():
+            return np.asarray(_decode(codec, code, self.broadcast))
+
     def precision(self) -> Any:
         """A context in which JAX computes in the run's dtype. It is empty where it can be: that is quicker."""
         wanted = self.rules.dtype == "float64"
         now: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         return _NO_CHANGE if now == wanted else jax.enable_x64(wanted)
+
+
+_decode = jax.jit(lambda codec, code, size: codec.decode(code, size), static_argnums=2)
 
 
 def read(path: str | Path, changes: Iterable[str] = ()) -> RunDocument:
@@ -126,18 +145,25 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
     with jax.enable_x64(rules.dtype == "float64"):
         vectors = Flat(problem)
         _fits(where, rules, algorithm)
+        for domain in (algorithm.domain, problem.domain):
+            run_context.check_broadcasts(algorithm, domain)
         _named(where, rules, problem)
         late = not (rules.pace == "lockstep" and rules.deadline is None)
         setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
-        document = RunDocument(plain, rules, algorithm, problem, vectors, setting, digest)
+        applied = error_feedback.applied(algorithm)
+        document = RunDocument(plain, rules, applied, problem, vectors, setting, digest)
         size = int(run_context.body(document).size)
+        broadcast = _broadcast(document)
     algorithm.codec.check(size)
+    if algorithm.downlink is not None:
+        algorithm.downlink.check(broadcast)
     word = np.dtype(rules.dtype).itemsize
     described = f"{algorithm.codec} {size} {rules.dtype}"
     return document._replace(
         message=size,
         upload_bytes=algorithm.codec.nbytes(size, 8 * word),
         codec=hashlib.sha256(described.encode()).digest()[:4],
+        broadcast=broadcast,
     )
 
 
@@ -169,15 +195,16 @@ def with_own_problem(document: RunDocument, problem: Problem) -> RunDocument:
         vectors = Flat(problem)
         setting = document.setting._replace(gradient=vectors.gradient)
         own = document._replace(source=problem, problem=vectors, setting=setting)
-        if (_shared(own), run_context.body(own).size) != (_shared(document), document.message):
+        wanted = document.broadcast, document.message
+        if (_broadcast(own), run_context.body(own).size) != wanted:
             raise BadSpec("join: problem must have the run's shared part")
     return own
 
 
-def _shared(document: RunDocument) -> int:
-    """The number of parameters in the shared part."""
-    shapes = jax.eval_shape(lambda: run_context.first_params(document, random.root(0)))
-    return int(shapes.shared.size)
+def _broadcast(document: RunDocument) -> int:
+    """The number of parameters in a broadcast: those of the shared part, if there is an own part."""
+    params = jax.eval_shape(lambda: run_context.first_params(document, random.root(0)))
+    return int((params.shared if document.algorithm.personal else params).size)
 
 
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
