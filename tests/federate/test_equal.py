@@ -19,9 +19,9 @@ from tests.plugin import dist_info
 CLIENTS, STEPS, SEED = 5, 18, 3
 
 
-async def lived(url, algorithm, world, dtype):
+async def lived(url, algorithm, world, dtype, clients=CLIENTS, steps=STEPS, seed=SEED):
     """(the hub's model, the sum of the clients' mean losses) of a run in lockstep."""
-    rules = {"clients": CLIENTS, "pace": "lockstep", "seed": SEED, "dtype": dtype, "steps": STEPS}
+    rules = {"clients": clients, "pace": "lockstep", "seed": seed, "dtype": dtype, "steps": steps}
     content = {
         "problem": plain(world.problem),
         "algorithm": plain(algorithm),
@@ -31,13 +31,13 @@ async def lived(url, algorithm, world, dtype):
 
     async def live(hub, k):
         async with await joined(url, hub, str(k)) as learner:
-            for sample in samples(world.stream, SEED, k, 1, STEPS, dtype):
+            for sample in samples(world.stream, seed, k, 1, steps, dtype):
                 await learner.step_with(sample)
             return learner.loss
 
     async with serving(url, content) as (hub, _):
-        losses = await asyncio.gather(*(live(hub, k) for k in range(CLIENTS)))
-        return hub.aggregator.model, sum(losses) / CLIENTS
+        losses = await asyncio.gather(*(live(hub, k) for k in range(clients)))
+        return hub.aggregator.model, sum(losses) / clients
 
 
 def vector(model):

@@ -72,7 +72,9 @@ def send_gradients(instance: dict) -> dict:
     return trace
 
 
-def fedomd_learn(instance: dict, t: int, k: int, model: np.ndarray) -> np.ndarray:
+def fedomd_learn(
+    instance: dict, t: int, k: int, model: np.ndarray, received: np.ndarray
+) -> np.ndarray:
     """Gives the model of client k after its mirror step at step t (FedOMD, eq. (3))."""
     algorithm, problem = instance["algorithm"], instance["problem"]
     slope = gradient(problem, model, batch_at(problem, instance["data"], t, k))
@@ -80,7 +82,9 @@ def fedomd_learn(instance: dict, t: int, k: int, model: np.ndarray) -> np.ndarra
     return mirror_step(mirror, model, slope, rate(algorithm["step"], t))
 
 
-def fedavg_learn(instance: dict, t: int, k: int, model: np.ndarray) -> np.ndarray:
+def fedavg_learn(
+    instance: dict, t: int, k: int, model: np.ndarray, received: np.ndarray
+) -> np.ndarray:
     """Gives the model of client k after its epochs at step t (dynamic FedAvg, Algorithm 1)."""
     algorithm, problem = instance["algorithm"], instance["problem"]
     batch = batch_at(problem, instance["data"], t, k)
@@ -88,8 +92,8 @@ def fedavg_learn(instance: dict, t: int, k: int, model: np.ndarray) -> np.ndarra
     length = rate(algorithm["step"], t) / (epochs if algorithm["normalised"] else 1)
     moving = model
     for _ in range(epochs):
-        # (11) takes the gradient at the moving iterate, (9) at the point where the step began.
-        at = moving if algorithm["incremental"] else model
+        # (11) takes the gradient at the moving iterate, (7) at the broadcast.
+        at = moving if algorithm["incremental"] else received
         moving = moving - length * gradient(problem, at, batch)
     return moving
 
@@ -110,7 +114,7 @@ def send_models(instance: dict) -> dict:
         record_losses(instance, setting, t, decides, trace)
         for k in clients:
             if setting.present[t - 1, k]:
-                model[k] = learn(instance, t, k, model[k])  # FedOMD (5) between syncs
+                model[k] = learn(instance, t, k, model[k], received[k])  # FedOMD (5) between syncs
         if setting.sync[t - 1]:
             for k in clients:
                 if speaks(setting, t, k):

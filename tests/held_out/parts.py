@@ -77,7 +77,8 @@ def travel(codec: dict, body: np.ndarray, t: int, k: int) -> np.ndarray:
         return body.copy()
     if name == "half":
         largest = float(np.finfo(np.float16).max)
-        return np.clip(body, -largest, largest).astype(np.float16).astype(np.float64)
+        single = np.clip(body, -largest, largest).astype(np.float32)  # XLA's way from double
+        return single.astype(np.float16).astype(np.float64)
     if name == "top_k":
         kept = np.argsort(-np.abs(body))[: codec["count"]]
         sent = np.zeros_like(body)

@@ -8,16 +8,18 @@ Sample = tuple[np.ndarray | None, np.ndarray]
 def places(problem: dict, size: int) -> np.ndarray:
     """Gives the index in the flat parameters of every entry of the table [rows, columns].
 
-    Row 0 is the intercept where there is one, then one row per feature; one column per class (one
-    column for a scalar prediction). This is the only place that knows the order of the parameters.
+    The intercept of softmax is row 0, any other the last row; the features have the other rows. There is
+    one column per class (one column for a scalar prediction).
     """
     columns = problem["classes"] if problem["name"] == "softmax" else 1
     return np.arange(size).reshape(-1, columns)
 
 
 def row(problem: dict, x: np.ndarray) -> np.ndarray:
-    """Gives the features with the constant of the intercept in front, in the order of the table."""
-    return np.concatenate([[1.0], x]) if problem.get("intercept", False) else x
+    """Gives the features and the constant of the intercept, in the order of the table."""
+    if problem["name"] == "softmax":
+        return np.concatenate([[1.0], x])
+    return np.concatenate([x, [1.0]]) if problem.get("intercept", False) else x
 
 
 def scores(problem: dict, params: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ class plain(Codec):
 
 @value
 class half(Codec):
-    """Half precision: 16 bits for each number.
+    """Half precision: 16 bits for each number. In a float64 run it is rounded to single precision first.
 
     >>> half().nbytes(650, 32)
     1300

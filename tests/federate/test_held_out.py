@@ -1,0 +1,53 @@
+"""Random runs on which the loops, both paths of the simulator and a hub in lockstep agree.
+
+The loops were written from the papers and the design without sight of the package (`tests/held_out`). In lockstep
+links have no delay, so that runs with delays are compared without a hub. A float32 run is compared with the hub in
+float32, for the loops have float64 only.
+"""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.testing import World
+from tests.conftest import free_programs
+from tests.federate.test_equal import lived, vector
+from tests.held_out.drawn import drawn
+from tests.held_out.loops import run as loop
+
+COUNT, GATE, SLOW = 200, 3, 20
+
+
+def _seed(n):
+    marks = [pytest.mark.slow] * (n >= GATE) + [pytest.mark.long] * (n >= SLOW)
+    return pytest.param(n, marks=marks)
+
+
+@pytest.mark.parametrize("seed", [_seed(n) for n in range(COUNT)])
+def test_all_agree(seed, nats_server):
+    case = drawn(seed)
+    wanted = loop(case.instance())
+    arguments = case.algorithm, case.problem, case.stream
+    given = {"steps": case.steps, "seed": seed, "network": case.network, "measure": ()}
+    for plain in (False, True):
+        run = ms.simulate(*arguments, dtype="float64", plain=plain, **given)
+        # FedRes.ERM solves from sums of x x', which square the condition number of the samples.
+        solved = case.loop["algorithm"]["name"] in ("fedres_erm", "fictitious_play")
+        close = dict.fromkeys(("rtol", "atol"), 1e-5 if solved else 1e-9)
+        np.testing.assert_allclose(run.loss, wanted["loss"], **close)
+        np.testing.assert_allclose(vector(run.model), wanted["server"][-1], **close)
+        assert np.array_equal(run.column("uploads"), wanted["uploads"])
+    if np.any(case.network.up) or np.any(case.network.down):
+        return
+    dtype = "float32" if seed % 5 == 4 else "float64"
+    near = 2e-4 if dtype == "float32" else 1e-9
+    if dtype == "float32":
+        run = ms.simulate(*arguments, dtype=dtype, **given)
+    world = World(case.problem, case.stream)
+    sizes = {"clients": case.clients, "steps": case.steps, "seed": seed}
+    model, losses = asyncio.run(lived(nats_server.url, case.algorithm, world, dtype, **sizes))
+    np.testing.assert_allclose(model, vector(run.model), rtol=near, atol=near)
+    np.testing.assert_allclose(losses, run.loss.sum(), rtol=near, atol=near)
+    free_programs()
