@@ -17,9 +17,10 @@ def places(problem: dict, size: int) -> np.ndarray:
 
 def row(problem: dict, x: np.ndarray) -> np.ndarray:
     """Gives the features and the constant of the intercept, in the order of the table."""
-    if problem["name"] == "softmax":
-        return np.concatenate([[1.0], x])
-    return np.concatenate([x, [1.0]]) if problem.get("intercept", False) else x
+    if not problem.get("intercept", False):
+        return x
+    first = problem["name"] == "softmax"
+    return np.concatenate([[1.0], x] if first else [x, [1.0]])
 
 
 def scores(problem: dict, params: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ def test_a_softmax_of_two_classes_is_logistic():
     data, size = drawn({"name": "logistic", "intercept": True}, rng, (6,))
     batch = list(zip(data["x"], data["y"], strict=True))
     params = rng.normal(size=size)
-    table = np.stack([np.zeros(size), params], axis=1).ravel()  # z_1 - z_0 = z
+    rolled = np.roll(params, 1)  # softmax has its intercept first
+    table = np.stack([np.zeros(size), rolled], axis=1).ravel()  # z_1 - z_0 = z
     softmax = {"name": "softmax", "classes": 2, "intercept": True}
     logistic = {"name": "logistic", "intercept": True}
     assert loss(softmax, table, batch) == pytest.approx(loss(logistic, params, batch), rel=1e-12)
