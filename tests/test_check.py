@@ -309,6 +309,8 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
         "residuals: shared must be an integer of at least 1, got 0",
     ),
     ("streams", "sometimes", {"stream": STREAM, "rate": 0}, r"sometimes: rate must lie in \(0, 1"),
+    ("streams", "in_batches", {"stream": 3, "size": 1}, "in_batches: stream must be a stream"),
+    ("streams", "in_batches", {"stream": STREAM, "size": 0}, "in_batches: size must be an integer"),
     ("streams", "sometimes", {"stream": 3, "rate": 1}, "sometimes: stream must be a stream"),
     ("streams", "split", {"stream": 3, "shared": [0], "own": [1]}, "split: stream must be a str"),
     ("streams", "tasks", {"source": "letter", "clients": 0}, "tasks: clients must be an integer"),

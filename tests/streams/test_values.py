@@ -50,6 +50,7 @@ STREAMS = [
     "residuals(clients=3, shared=2, own=1, noise=0.0)",
     "sea_quadratic(clients=3, spatial=0.2, drift='slow')",
     "sea_ridge(clients=3, dimension=2, ridge=0.0, seed=4)",
+    "in_batches(stream=alternating(clients=3), size=2)",
     "sometimes(stream=alternating(clients=3), rate=0.5)",
     "sometimes(stream=alternating(clients=2), rate=[0.5, 1.0])",
     f"split(stream=arrays(features={X}, target={Y}, clients=2), shared=[0], own=[1])",

@@ -88,6 +88,11 @@ class Problem(Value):
         return 0.0
 
     @property
+    def smooth(self) -> float | None:
+        """A bound on the second derivative of the loss of a single sample; None: not declared."""
+        return None
+
+    @property
     def rounding(self) -> float | None:
         """The relative error of losses and gradients in float64 that certificates assume, and say so; None: they
         bound it as for logistic and softmax losses."""

@@ -105,6 +105,8 @@ def smoothness(prefix: Prefix) -> Estimate:
         return exact(problem.linear.bend * row_squares(prefix).max() + problem.curvature)
     if problem.form is not None:
         return exact(np.max(_tops(prefix.each(problem.form).matrix)))
+    if problem.smooth is not None:
+        return at_most(problem.smooth)
     return at_least(max(_row_tops(prefix, at) for at in _places(prefix)))
 
 

@@ -10,6 +10,7 @@ from mainstem.parts.network import network
 from mainstem.parts.optimizer import optimizer
 from mainstem.parts.participation import bernoulli, everyone, exactly, given
 from mainstem.parts.quantiser import quantiser
+from mainstem.parts.scaling import standardised
 from mainstem.parts.step import adagrad, auto, constant, inverse_sqrt, inverse_time, schedule
 from mainstem.parts.sync import after_steps, every, never
 
@@ -47,6 +48,7 @@ __all__ = [
     "running_mean",
     "schedule",
     "simplex",
+    "standardised",
     "top_k",
     "total",
     "trimmed_mean",

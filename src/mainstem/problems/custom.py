@@ -14,7 +14,7 @@ from mainstem.errors import BadData, MainstemError
 from mainstem.parts import everything
 from mainstem.problems.supervised import Supervised, ridge_field
 from mainstem.random import Key, root
-from mainstem.value import flag, integer, part, preset, static, value
+from mainstem.value import flag, integer, part, positive, preset, static, value
 
 Metric = Callable[[Any, Any], Any]  # (scores, y) -> a scalar
 
@@ -47,6 +47,7 @@ class Custom(Supervised):
     classes: int | None = integer(default=None, least=2)
     ridge: float | None = ridge_field()
     convex: bool = flag(default=False)  # in the parameters
+    smooth: float | None = positive(default=None)  # a bound on the second derivative
     domain: Domain = part(Domain, "l2_ball(1.0)", default=everything())
     recorded: tuple[tuple[str, Metric], ...] = static(default=(), checked=_metrics)
 
@@ -146,6 +147,7 @@ def _learns(entry: Any) -> bool:
     classes="classes",
     ridge="ridge",
     convex="convex",
+    smooth="smooth",
     domain="domain",
     metrics="recorded",
 )
@@ -156,6 +158,7 @@ def custom(
     classes: int | None = None,
     ridge: float | None = None,
     convex: bool = False,
+    smooth: float | None = None,
     domain: Domain = everything(),
     metrics: Mapping[str, Metric] | tuple[tuple[str, Metric], ...] = (),
 ) -> Custom:
@@ -165,12 +168,16 @@ def custom(
     their cost. With `classes` accuracy is measured, without it the squared error; `metrics` are further
     functions of (scores, y) to record. `convex` declares that the loss is convex in the params: regret is
     then measured against the best model in the `domain`, with a certificate; otherwise against the best
-    model found. A Flax module: ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``;
-    an Equinox module is made by `init` and called by `apply`.
+    model found. `smooth` declares a bound on the second derivative of the loss of any sample (ridge included),
+    which the theorems of OFedIQ and FedSEA need.
+
+    A Flax module: ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``; an Equinox module
+    is made by `init` and called by `apply`.
 
     >>> import jax.numpy as jnp
     >>> problem = custom(lambda key: {"w": jnp.zeros(3)}, lambda p, x: x @ p["w"], lambda s, y: (s - y) ** 2)
     >>> problem.parameters
     3
     """
-    return Custom(init, apply, loss, classes, ridge, convex, domain, metrics)  # type: ignore[arg-type]
+    facts = convex, smooth, domain
+    return Custom(init, apply, loss, classes, ridge, *facts, metrics)  # type: ignore[arg-type]

@@ -23,6 +23,10 @@ class Wrapped(Problem):
         return self.of.curvature
 
     @property
+    def smooth(self) -> float | None:
+        return self.of.smooth
+
+    @property
     def rounding(self) -> float | None:
         return self.of.rounding
 

@@ -1,6 +1,7 @@
 """Streams: samples by step and client, from arrays, files, datasets and generators."""
 
 from mainstem.streams.arrays import arrays
+from mainstem.streams.batches import in_batches
 from mainstem.streams.datasets import dataset, digits
 from mainstem.streams.deal import by_key, by_label, evenly, in_time
 from mainstem.streams.files import csv, parquet
@@ -28,6 +29,7 @@ __all__ = [
     "frame",
     "generated",
     "hashed",
+    "in_batches",
     "in_time",
     "linear_bandit",
     "log",

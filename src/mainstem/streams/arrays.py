@@ -11,6 +11,7 @@ from mainstem import check
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
 from mainstem.parts.missing import Missing
+from mainstem.parts.scaling import Scale, prepared
 from mainstem.streams.columns import is_empty
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
@@ -57,6 +58,7 @@ class Rows(Hosted):
     """The rows of a table, dealt to clients; if `clients` is None, the deal determines their number."""
 
     missing: Missing | None = None  # how missing features are filled
+    scale: Scale | None = None  # how features are scaled
 
     @property
     @abc.abstractmethod
@@ -85,20 +87,23 @@ class Rows(Hosted):
         return dealt
 
     @functools.cached_property
-    def features_filled(self) -> np.ndarray:
-        """The features, with missing ones filled from the earlier rows of the same client."""
-        shown = self.table.features
-        if self.missing is None:
+    def features_prepared(self) -> np.ndarray:
+        """The features, filled and scaled from the earlier rows of the same client."""
+        shown, missing, scale = self.table.features, self.missing, self.scale
+        if missing is None and scale is None:
             return shown
         shares = self.dealt.shares()
         if shares is None or isinstance(shown, sparse_rows) or shown.ndim != 2:
+            name = "scale" if missing is None else "missing"
             wanted = "be left out unless each client has its own dense rows, as dealt by_key() or in_time()"
-            raise check.refuse(type(self).__name__, "missing", wanted, self.missing)
-        size = len(shown), self.missing.width(shown.shape[1])
-        filled = np.empty(size, np.result_type(shown, np.float32))
+            raise check.refuse(
+                type(self).__name__, name, wanted, scale if missing is None else missing
+            )
+        width = shown.shape[1] if missing is None else missing.width(shown.shape[1])
+        found = np.empty((len(shown), width), np.result_type(shown, np.float32))
         for rows in shares:
-            filled[rows] = self.missing.fill(shown[rows].astype(filled.dtype))
-        return filled
+            found[rows] = prepared(shown[rows].astype(found.dtype), missing, scale)
+        return found
 
     @property
     def steps(self) -> int | None:
@@ -107,7 +112,7 @@ class Rows(Hosted):
 
     @property
     def device(self) -> Sampler:
-        return indexed(self.features_filled, self.table.target, self.dealt.gaps)
+        return indexed(self.features_prepared, self.table.target, self.dealt.gaps)
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
         return self.dealt.rows(seed, first, last)
@@ -115,7 +120,7 @@ class Rows(Hosted):
     def rows(self) -> Sample | None:
         if isinstance(self.table.features, sparse_rows):
             return None
-        return Sample(self.features_filled, self.table.target)
+        return Sample(self.features_prepared, self.table.target)
 
     @property
     def targets(self) -> Any:
@@ -190,7 +195,7 @@ class arrays(Rows):
     `keys` contains each row's client: with keys the rows are dealt by key, else evenly, unless `deal` is given.
     A target of words or truth values is a label, and with `classes` one of numbers too; `labels` has the label
     of each class, in sorted order or in that of `classes`. Missing features are refused, or filled by the part
-    `missing`.
+    `missing`; the part `scale` scales features.
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)
@@ -207,12 +212,13 @@ class arrays(Rows):
     keys: Any = leaf(default=None, checked=_names)
     classes: Classes = classes_field()
     missing: Missing | None = part(Missing, "last_value()", default=None)
+    scale: Scale | None = part(Scale, "standardised()", default=None)
 
     def admit(self) -> None:
         if self.classes:
             _check_labels("arrays", self.target)
         super().admit()
-        _ = self.features_filled
+        _ = self.features_prepared
 
     @functools.cached_property
     def labels(self) -> Labels | None:

@@ -20,6 +20,7 @@ import numpy as np
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
+from mainstem.parts.scaling import Scale, prepared
 from mainstem.streams.columns import Reader, chosen, keys
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
@@ -65,6 +66,7 @@ class File(Hosted):
     classes: Classes
     ends: str
     missing: Missing | None
+    scale: Scale | None
 
     @abc.abstractmethod
     def batches(self) -> Iterator[Any]:
@@ -139,7 +141,7 @@ class csv(File):
     `features` are all other columns by default; `time.hour` is the hour of a date column `time`, and year, month,
     day, weekday, yearday, minute and second are its other parts. With `classes` the target is a label, and
     `labels` has the label of each class, in sorted order or in that of `classes`. Missing features are refused,
-    or filled by the part `missing`.
+    or filled by the part `missing`; the part `scale` scales features.
     When its rows have ended, a client gets no further samples; with `ends="repeat"` it begins again,
     with `ends="cut"` the stream ends for all.
 
@@ -158,6 +160,7 @@ class csv(File):
     classes: Classes = classes_field()
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
+    scale: Scale | None = part(Scale, "standardised()", default=None)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow as pa
@@ -199,6 +202,7 @@ class parquet(File):
     classes: Classes = classes_field()
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
+    scale: Scale | None = part(Scale, "standardised()", default=None)
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
@@ -253,8 +257,8 @@ def _spool(file: File, folder: Path) -> Spool:
         )
         hidden[place] = ordered[row : row + len(names)] = values
         row += len(names)
-    if file.missing is not None:
-        shown = _filled(folder / "filled", file.missing, shown, begins, lengths)
+    if file.missing is not None or file.scale is not None:
+        shown = _prepared(folder / "prepared", file, shown, begins, lengths)
     return Spool(shown, hidden, ordered, begins, lengths, clients, labels)
 
 
@@ -269,14 +273,16 @@ def _places(owners: np.ndarray, following: np.ndarray) -> np.ndarray:
     return place
 
 
-def _filled(
-    path: Path, missing: Missing, shown: np.ndarray, begins: np.ndarray, lengths: np.ndarray
+def _prepared(
+    path: Path, file: File, shown: np.ndarray, begins: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """The features without gaps, filled client by client."""
-    filled = _mapped(path, (len(shown), missing.width(shown.shape[1])), shown.dtype)
+    """The features without gaps and scaled, client by client."""
+    width = shown.shape[1] if file.missing is None else file.missing.width(shown.shape[1])
+    found = _mapped(path, (len(shown), width), shown.dtype)
     for begin, length in zip(begins, lengths, strict=True):
-        filled[begin : begin + length] = missing.fill(shown[begin : begin + length])
-    return filled
+        rows = slice(begin, begin + length)
+        found[rows] = prepared(shown[rows], file.missing, file.scale)
+    return found
 
 
 def _mapped(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
+from mainstem.parts.scaling import Scale
 from mainstem.streams.arrays import arrays
 from mainstem.streams.columns import Reader, chosen, keys
 from mainstem.streams.deal import Deal
@@ -23,6 +24,7 @@ def frame(
     deal: Deal | None = None,
     classes: Classes = False,
     missing: Missing | None = None,
+    scale: Scale | None = None,
 ) -> arrays:
     """The rows of a data frame as the stream `arrays`; the columns are named as for `csv`.
 
@@ -47,6 +49,7 @@ def frame(
         None if key is None else owners,
         classes,
         missing,
+        scale,
     )
 
 
