@@ -5,15 +5,14 @@ links have no delay, so that runs with delays are compared without a hub. A floa
 float32, for the loops have float64 only.
 """
 
-import asyncio
-
 import numpy as np
 import pytest
 
 import mainstem as ms
 from mainstem.testing import World
+from mainstem.testing.algorithms import vector
+from mainstem.testing.lockstep import check_lockstep
 from tests.conftest import free_programs
-from tests.federate.test_equal import lived, vector
 from tests.held_out.drawn import drawn
 from tests.held_out.loops import run as loop
 
@@ -42,12 +41,6 @@ def test_all_agree(seed, nats_server):
     if np.any(case.network.up) or np.any(case.network.down):
         return
     dtype = "float32" if seed % 5 == 4 else "float64"
-    near = 2e-4 if dtype == "float32" else 1e-9
-    if dtype == "float32":
-        run = ms.simulate(*arguments, dtype=dtype, **given)
-    world = World(case.problem, case.stream)
-    sizes = {"clients": case.clients, "steps": case.steps, "seed": seed}
-    model, losses = asyncio.run(lived(nats_server.url, case.algorithm, world, dtype, **sizes))
-    np.testing.assert_allclose(model, vector(run.model), rtol=near, atol=near)
-    np.testing.assert_allclose(losses, run.loss.sum(), rtol=near, atol=near)
+    world, sizes = World(case.problem, case.stream), {"steps": case.steps, "seed": seed}
+    check_lockstep(case.algorithm, world, url=nats_server.url, dtype=dtype, **sizes)
     free_programs()

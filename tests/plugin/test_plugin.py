@@ -1,23 +1,17 @@
 """An algorithm from a plugin is supported like the built-in ones."""
 
-import asyncio
 import inspect
 import os
 import subprocess
 import sys
 
-import jax
-import numpy as np
 import pytest
 
 import mainstem as ms
 from mainstem import algorithms, experiment, parts
-from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import BadSpec
-from mainstem.spec import plain
-from mainstem.testing import check_algorithm
-from tests.federate.in_process import joined, serving
-from tests.federate.worlds import samples
+from mainstem.testing import World, check_algorithm
+from mainstem.testing.lockstep import check_lockstep
 
 PROBLEM = ms.problems.softmax(64, 10)
 TABLE = {"name": "TopKAdaGrad", "step": 0.3, "count": 40}
@@ -90,30 +84,9 @@ def test_its_runs_are_saved_and_loaded(made, tmp_path):
     assert found.name == "TopKAdaGrad"
 
 
-def test_over_nats_it_is_the_simulation(made, tmp_path):
+def test_over_nats_it_is_the_simulation(made):
     """Hub and clients know it by its entry point alone."""
-    stream, steps, clients = ms.streams.digits(clients=3), 12, 3
-    rules = {"run": "plugin", "clients": clients, "pace": "lockstep", "dtype": "float64"}
-    content = {"problem": plain(PROBLEM), "algorithm": TABLE, "federate": rules | {"steps": steps}}
-
-    async def lived(url):
-        async def live(hub, k):
-            async with await joined(url, hub, str(k)) as learner:
-                for sample in samples(stream, 0, k, 1, steps, "float64"):
-                    await learner.step_with(sample)
-
-        async with serving(url, content) as (hub, _):
-            await asyncio.gather(*(live(hub, k) for k in range(clients)))
-            return hub.aggregator.params
-
-    server = PrivateServer(tmp_path / "nats_server", sync="2m")
-    try:
-        model = asyncio.run(lived(server.url))
-    finally:
-        server.stop()
-    run = ms.simulate(made, PROBLEM, stream, steps=steps, dtype="float64")
-    wanted = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(run.model)])
-    assert np.allclose(model, wanted, rtol=1e-9, atol=1e-9)
+    check_lockstep(made, World(PROBLEM, ms.streams.digits(clients=3)), steps=12)
 
 
 def test_another_process_finds_it_in_an_experiment_file(installed, tmp_path):

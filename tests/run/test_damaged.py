@@ -116,7 +116,11 @@ def test_a_spec_that_is_none(saved, spec):
     refused(saved, "spec.toml")
 
 
-@pytest.mark.parametrize("junk", [b"", b"\x00" * 100, b"PK\x03\x04", os.urandom(999)])
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"\x00" * 100, b"PK\x03\x04", np.random.default_rng(0).bytes(999)],
+    ids=["nothing", "zeros", "an archive", "noise"],
+)
 @pytest.mark.parametrize("name", ["spec.toml", "trace.parquet", "model.npz"])
 def test_files_of_junk(saved, name, junk):
     sealed(saved, name, junk)

@@ -171,8 +171,8 @@ def custom(
     model found. `smooth` declares a bound on the second derivative of the loss of any sample (ridge included),
     which the theorems of OFedIQ and FedSEA need.
 
-    A Flax module: ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``; an Equinox module
-    is made by `init` and called by `apply`.
+    A Flax module: ``custom(lambda key: net.init(key, x), net.apply, cross_entropy, classes=10)``; an Equinox
+    module is made by `init` and called by `apply`.
 
     >>> import jax.numpy as jnp
     >>> problem = custom(lambda key: {"w": jnp.zeros(3)}, lambda p, x: x @ p["w"], lambda s, y: (s - y) ** 2)
