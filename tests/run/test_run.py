@@ -41,6 +41,7 @@ def test_a_saved_run_comes_back_whole(run, saved):
     assert found.spec == run.spec
     assert np.allclose(found.regret().values, run.regret().values)
     assert sorted(path.name for path in saved.iterdir()) == [
+        "comparators",
         "environment.json",
         "model.npz",
         "run.json",

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 
 from mainstem import check
 from mainstem.base import (
-    MODELS,
     Algorithm,
     At,
     Codec,
@@ -15,12 +14,13 @@ from mainstem.base import (
     Collected,
     Domain,
     Gradient,
-    Params,
     Participation,
     Setting,
     Sync,
     Traits,
 )
+from mainstem.base.algorithm import MODELS
+from mainstem.base.types import Params
 from mainstem.spec import name_of
 from mainstem.value import part, value
 

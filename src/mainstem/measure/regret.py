@@ -1,17 +1,21 @@
 """Regret: the excess loss over the best model in hindsight, with a certificate of that model."""
 
 import numbers
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mainstem import check
+from mainstem import check, progress
 from mainstem.base import Domain, Problem, Stream
 from mainstem.errors import MainstemError
 from mainstem.measure.certificate import certified
 from mainstem.measure.comparators import comparator
-from mainstem.measure.question import Question
+from mainstem.measure.question import Hindsight, Question
+
+Comparator = Callable[[str, Question, list[int], np.ndarray | None], Hindsight]
 
 CURVE = 20  # prefixes of a regret curve
 KINDS = {
@@ -70,8 +74,9 @@ def regret_of(
     kind: str | None,
     radius: float,
     weights: np.ndarray | None,
+    solve: Comparator = comparator,
 ) -> Regret:
-    """The regret of a run with this trace; see `Run.regret`."""
+    """The regret of a run with this trace; see `Run.regret`. `solve` finds the best models of a seed."""
     if problem.informative is not None:
         raise MainstemError(
             "regret: what is seen depends on what was decided: see measure.bandit_regret(run) and "
@@ -87,13 +92,13 @@ def regret_of(
     losses = trace[_column(trace, chosen, shared)]
     spent = np.cumsum(losses, axis=1, dtype=np.float64)[:, np.array(prefixes) - 1]
     expected = chosen in ("expected", "virtual")
-    bests = []
-    for n, seed in enumerate(seeds):
-        question = Question(problem, stream, domain, seed, radius, starts[n], expected)
-        bests.append(comparator(chosen, question, prefixes, weights))
-        if expected:  # the same for every seed
-            bests *= len(seeds)
-            break
+    several = seeds[:1] if expected else seeds  # expected losses are the same for every seed
+    questions = [
+        Question(problem, stream, domain, seed, radius, starts[n], expected)
+        for n, seed in enumerate(several)
+    ]
+    bests = _solved(lambda each: solve(chosen, each, prefixes, weights), questions)
+    bests *= len(seeds) // len(bests)
     values = spent - np.stack([best.values for best in bests])
     gaps = np.stack([best.gaps for best in bests])
     error = _error(trace, chosen, prefixes, values.shape)
@@ -102,6 +107,20 @@ def regret_of(
     last = bests[-1]
     found = values, gaps, error, last.params
     return Regret(chosen, np.array(prefixes), *found, last.title, last.note)
+
+
+def _solved(solve: Callable[[Question], Hindsight], questions: list[Question]) -> list[Hindsight]:
+    """The answers, with a progress bar; after the first, which compiles for all, several at a time."""
+    with progress.bar(
+        "regret", len(questions), 0, None if len(questions) > 1 else False
+    ) as reached:
+        found = [solve(questions[0])]
+        reached(1)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for each in pool.map(solve, questions[1:]):
+                found.append(each)
+                reached(len(found))
+    return found
 
 
 def _column(trace: Mapping[str, np.ndarray], kind: str, shared: bool) -> str:

@@ -24,7 +24,14 @@ from mainstem.spec import name_of, plain
 from mainstem.value import Value, parts_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENGINE = ("engines/simulate", "engines/run_context.py", "base", "random.py", "replay.py")
+ENGINE = (
+    "engines/simulate",
+    "engines/error_feedback.py",
+    "engines/run_context.py",
+    "base",
+    "random.py",
+    "replay.py",
+)
 
 
 @functools.cache

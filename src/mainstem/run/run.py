@@ -16,6 +16,7 @@ from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
+from mainstem.run.comparator_cache import stored
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
 from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
@@ -46,6 +47,7 @@ class Run:
         problem: Problem | None,
         stream: Stream | Callable[[], Stream | None],
         domain: Domain | None,
+        folder: Path | None = None,
     ):
         self.spec = spec
         self.summary = summary
@@ -55,6 +57,7 @@ class Run:
         self.problem = problem
         self._stream = stream
         self.domain = domain
+        self.folder = folder  # where it was saved
 
     @functools.cached_property
     def stream(self) -> Stream | None:
@@ -229,6 +232,7 @@ class Run:
             kind=kind,
             radius=radius,
             weights=None if weights is None else np.asarray(weights),
+            solve=stored(self.folder, self.problem, source),
         )
 
     def to_pandas(self) -> Any:
@@ -282,6 +286,7 @@ class Run:
             self._write(place)
         finally:
             held.release()
+        self.folder = place
         return place
 
     def _write(self, place: Path) -> None:
@@ -306,7 +311,8 @@ def load(
     check_spec(place, spec)
     check_model(place, model, summary)
     check_trace(place, trace, summary)
-    return Run(spec, summary, trace, model, *_rebuilt(spec, algorithm, problem, stream))
+    algorithm, problem, source, domain = _rebuilt(spec, algorithm, problem, stream)
+    return Run(spec, summary, trace, model, algorithm, problem, source, domain, place)
 
 
 def _rebuilt(

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check, random
+from mainstem import progress as progress_bar
 from mainstem.advice.auto_step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import error_feedback
-from mainstem.engines import progress as progress_bar
 from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers
 from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
@@ -317,7 +317,7 @@ def _closed(
     trace = recorder.finish(model, summary._asdict())
     domain = common_domain(job.algorithm.domain, job.problem.domain)
     made = job.algorithm, job.problem, job.stream, domain
-    run = Run(job.spec, summary, trace, model, *made)
+    run = Run(job.spec, summary, trace, model, *made, recorder.path)
     if run.diverged:
         warnings.warn(f"{run.name} {run.diverged}: a smaller step may help", Diverged, stacklevel=3)
     return run

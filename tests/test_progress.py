@@ -2,7 +2,7 @@
 
 import logging
 
-from mainstem.engines import progress
+from mainstem import progress
 
 
 def test_lines_are_logged_once_in_a_while(monkeypatch, caplog):
