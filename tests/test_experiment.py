@@ -370,6 +370,10 @@ def own_problem(features, ridge=0.5):
     return ms.problems.linear(features, ridge=ridge)
 
 
+def unwilling(features, radius):
+    raise AssertionError
+
+
 OWN = {"factory": "tests.test_experiment:own_problem", "features": 2}
 
 
@@ -385,6 +389,10 @@ def test_a_factory_of_ones_own():
         ("tests.test_experiment:nobody", "factory 'tests.test_experiment:nobody' cannot be found"),
         ("no_such_module:make", "cannot be found: No module named"),
         ("make", "cannot be found"),
+        (
+            "tests.test_experiment:unwilling",
+            "factory 'tests.test_experiment:unwilling': missing a req",
+        ),
         ("builtins:dict", "must return a problem, gave {'features': 2}"),
     ],
 )

@@ -1,5 +1,7 @@
 """Values as calls, and as tables in what TOML knows."""
 
+import importlib
+import sys
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ import pytest
 import tomli_w
 
 import mainstem as ms
-from mainstem import algorithms, parts, problems, streams
+from mainstem import algorithms, parts, problems, spec, streams
 from mainstem.spec import name_of, plain, table
 from mainstem.value import Value
 
@@ -111,3 +113,22 @@ def test_a_value_is_called_by_the_name_that_needs_the_fewest_parts_beside():
     made = ms.ofediq(0.1, rate=0.5, levels=2, server=server)
     assert repr(made).startswith("ofediq(step=0.1, rate=0.5, levels=2, server=")
     assert repr(ms.fedogd(0.1, server=server)).startswith("fedogd(step=0.1, server=")
+
+
+def test_code_of_ones_own_counts_with_its_content(tmp_path, monkeypatch):
+    """A function in a module that its author changes is another function."""
+    monkeypatch.syspath_prepend(tmp_path)
+    names = []
+    for body in ("score - y", "abs(score - y)"):
+        inner = f"def part(score, y):\n    return {body}\n"
+        (tmp_path / "own_losses.py").write_text(
+            inner + "def paid(score, y):\n    return part(score, y)\n"
+        )
+        sys.modules.pop("own_losses", None)
+        sys.dont_write_bytecode = True
+        importlib.invalidate_caches()
+        names.append(spec.code_name(importlib.import_module("own_losses").paid))
+        spec._of_library.cache_clear()
+    assert all(name.startswith("own_losses:paid sha256 ") for name in names)
+    assert names[0] != names[1]
+    assert spec.code_name(np.linalg.norm) == "numpy.linalg:norm"

@@ -4,7 +4,9 @@ A table with a `name` is a call of the factory of that name; a table inside it i
 unknown name suggests the nearest valid one.
 """
 
+import contextlib
 import difflib
+import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -128,7 +130,13 @@ def _made_here(where: str, module: ModuleType, table: Any, kind: type) -> Any:
     except ImportError as error:
         raise BadSpec(f"{where}: factory {path!r} cannot be found: {error}") from None
     arguments = {key: given for key, given in table.items() if key != "factory"}
-    found = factory(**{key: _value(f"{where} {key}", given) for key, given in arguments.items()})
+    given = {key: _value(f"{where} {key}", value) for key, value in arguments.items()}
+    with contextlib.suppress(ValueError):  # code without a signature
+        try:
+            inspect.signature(factory).bind(**given)
+        except TypeError as error:
+            raise BadSpec(f"{where}: factory {path!r}: {error}") from None
+    found = factory(**given)
     if not isinstance(found, kind):
         raise BadSpec(f"{where}: factory {path!r} must return {_a(kind)}, gave {found!r:.60}")
     return found

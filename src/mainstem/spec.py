@@ -4,8 +4,11 @@ import dataclasses
 import functools
 import hashlib
 import importlib
+import sys
+import sysconfig
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +58,20 @@ def name_of(made: Value) -> str:
     return made.call()[0]
 
 
+def difference(found: Any, wanted: Any, place: str = "") -> str:
+    """The first place at which two specs differ, and what they have there.
+
+    >>> difference({"name": "linear", "ridge": 0.1}, {"name": "linear", "ridge": 0.2})
+    'ridge is 0.1 here, 0.2 there'
+    """
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in [*found, *(key for key in wanted if key not in found)]:
+            one, other = found.get(key, "none"), wanted.get(key, "none")
+            if one != other:
+                return difference(one, other, f"{place}.{key}" if place else key)
+    return f"{place or 'it'} is {found!r:.60} here, {wanted!r:.60} there"
+
+
 def unnamed(spec: Any) -> str | None:
     """The first piece of code in a spec that has neither a name nor a fingerprint, if there is one."""
     if isinstance(spec, str):
@@ -71,19 +88,39 @@ class _Opaque(Exception):
 
 
 def code_name(code: Callable[..., Any]) -> str:
-    """`module:name` for code that can be imported, else a fingerprint of its content.
+    """`module:name` for code that can be imported, with a fingerprint of its content unless it is a library's.
 
     >>> code_name(np.mean)
     'numpy:mean'
     """
     module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", None)
-    if module not in (None, "__main__") and name and _imported(module, name) is code:
-        return f"{module}:{name}"
+    known = _known(code)
+    if known and _of_library(str(module)):
+        return known
     try:
         digest = hashlib.sha256(repr(_content(code, set())).encode()).hexdigest()[:16]
     except _Opaque:
-        return f"{UNNAMED}{module}.{name or repr(code)}"
-    return f"code {name} sha256 {digest}"
+        return known or f"{UNNAMED}{module}.{name or repr(code)}"
+    return f"{known or f'code {name}'} sha256 {digest}"
+
+
+def _known(code: Any) -> str | None:
+    """`module:name`, if the code can be imported by it."""
+    module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", None)
+    found = module not in (None, "__main__") and name and _imported(module, name) is code
+    return f"{module}:{name}" if found else None
+
+
+@functools.cache
+def _of_library(module: str) -> bool:
+    """Whether a module is of this package, of Python or installed: it does not change under its users' hands."""
+    if module.partition(".")[0] == __name__.partition(".")[0]:
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:  # compiled into Python
+        return True
+    homes = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    return any(Path(file).is_relative_to(home) for home in homes)
 
 
 def _imported(module: str, name: str) -> Any:
@@ -123,11 +160,8 @@ def _content(given: Any, above: set[int]) -> Any:
     if isinstance(given, types.CodeType):
         return given.co_code, given.co_names, _content(given.co_consts, above)
     if isinstance(given, types.FunctionType):
-        if (
-            given.__module__ != "__main__"
-            and _imported(given.__module__, given.__qualname__) is given
-        ):
-            return f"{given.__module__}:{given.__qualname__}"
+        if _known(given) and _of_library(given.__module__):
+            return _known(given)
         cells = [_cell(each) for each in given.__closure__ or ()]
         read = {n: given.__globals__[n] for n in _names(given.__code__) if n in given.__globals__}
         parts = given.__code__, given.__defaults__, given.__kwdefaults__, cells, read

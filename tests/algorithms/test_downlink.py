@@ -29,6 +29,7 @@ def test_it_is_the_loop(plain):
     run = ms.simulate(algorithm, WORLD.problem, WORLD.stream, steps=T, dtype="float64", plain=plain)
     agrees(run, loop(), WORLD.loss)
     assert run.downlink_bits[-1] == T * K * 16 * D
+    assert run.uplink_saving == 0
 
 
 def test_a_bounded_domain_is_refused():

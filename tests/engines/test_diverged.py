@@ -110,3 +110,18 @@ def test_the_table_and_the_exit_code(tmp_path):
     again = mainstem(tmp_path, *words)  # from the folder
     assert again.returncode == 3
     assert "diverged at step" in again.stdout
+
+
+@pytest.mark.parametrize("settings", [{}, {"seeds": 2}])
+def test_metrics_end_where_it_diverged(settings):
+    """A score of NaN is no guess, even where the class that it would be is the right one."""
+    draw = np.random.default_rng(0)
+    stream = ms.streams.arrays(draw.normal(size=(60, 3)), np.zeros(60, int), clients=5)
+    given = {"steps": 12, "measure": ["scores"], **settings}
+    with pytest.warns(Diverged):
+        run = ms.simulate(ms.fedogd(1e30), ms.problems.logistic(3, ridge=1.0), stream, **given)
+    step = run.summary.diverged[0][1]
+    for name in ("accuracy", "f1", "log_loss"):
+        curve = np.atleast_2d(run.curve(name))[0]
+        assert np.isfinite(curve[: step - 1]).all()
+        assert np.isnan(curve[step - 1 :]).all()

@@ -63,27 +63,33 @@ def test_a_damaged_file_is_solved_again(folder, solved):
     assert np.array_equal(first.values, again.values)
 
 
-def test_other_data_is_solved_anew(folder, solved):
-    loaded(folder).regret()
-    loaded(folder, stream(X + 1)).regret()
-    assert len(solved) == 6
+def test_other_data_is_refused(folder, solved):
+    with pytest.raises(ms.MainstemError, match="load: stream is not that of the run: features is"):
+        loaded(folder, stream(X + 1))
+    with pytest.raises(ms.MainstemError, match="stream is not that of the run: features is"):
+        loaded(folder).regret(stream=stream(X + 1))
+    other = PROBLEM.replace(ridge=0.2)
+    with pytest.raises(ms.MainstemError, match=r"problem is not .*: ridge is 0\.2 here"):
+        ms.load(folder, problem=other)
 
 
-def test_a_file_that_changed_is_solved_anew(tmp_path, solved):
+def test_a_file_that_changed_is_other_data(tmp_path):
     def written(shift):
-        rows = [
-            f"{k % 3},{x + shift},{y}"
-            for k, (x, y) in enumerate(zip(X[:, 0], X[:, 1], strict=True))
-        ]
+        pairs = enumerate(zip(X[:, 0], X[:, 1], strict=True))
+        rows = [f"{k % 3},{x + shift},{y}" for k, (x, y) in pairs]
         (tmp_path / "data.csv").write_text("\n".join(["site,x,y", *rows]))
         return ms.streams.csv(tmp_path / "data.csv", target="y", key="site")
 
-    problem = ms.problems.linear(1, ridge=0.1)
-    run = ms.simulate(ms.fedogd(0.1), problem, written(0), steps=20, folder=tmp_path / "run")
-    first = run.regret()
-    other = ms.load(tmp_path / "run", stream=written(100)).regret()
-    assert float(first) != float(other)
-    assert len(solved) == 2
+    problem, folder = ms.problems.linear(1, ridge=0.1), tmp_path / "run"
+    ms.simulate(ms.fedogd(0.1), problem, written(0), steps=20, folder=folder)
+    assert float(ms.load(folder).regret()) > 0
+    other = written(100)
+    with pytest.raises(ms.MainstemError, match="has changed: give regret"):
+        ms.load(folder).regret()
+    with pytest.raises(
+        ms.MainstemError, match=r"another experiment \(stream.checksum is .* here, "
+    ):
+        ms.simulate(ms.fedogd(0.1), problem, other, steps=20, folder=folder)
 
 
 def test_losses_that_are_not_convex_are_not_stored(tmp_path):

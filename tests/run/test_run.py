@@ -122,7 +122,7 @@ def test_a_run_on_data_from_memory_wants_it_again(tmp_path):
 def test_a_column_that_was_not_recorded_is_named(run):
     with pytest.raises(
         ms.MainstemError,
-        match="squared_error was not recorded, only correct, downloads, loss, uploads",
+        match=r"squared_error was not recorded; there are accuracy, .* regret, correct, ",
     ):
         _ = run.mse
     with pytest.raises(ms.MainstemError, match='measure=\\["average"\\]'):
@@ -148,7 +148,7 @@ def test_what_is_missing_is_named(tmp_path):
     ):
         ms.load(place, stream=stream).regret()
     with pytest.raises(
-        ms.MainstemError, match=r"data is not on this machine: give regret\(stream="
+        ms.MainstemError, match=r"data is not on this machine, or has changed: give regret\(stream="
     ):
         ms.load(place, problem=problem).regret()
     found = ms.load(place, problem=problem, stream=stream)

@@ -12,6 +12,7 @@ import pytest
 import tests
 from mainstem import random, streams
 from mainstem.base import At, Drawn, Form, Sampler, Stream, cast
+from mainstem.errors import MainstemError
 from mainstem.streams.deal import Deal
 from tests.streams.replayed import replayed
 
@@ -147,7 +148,8 @@ def test_a_copy_of_a_file_reads_it_again(kind, tmp_path):
     table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
     make = getattr(streams, kind)
     one = make(path, "load", "zone", features=["heat"])
-    assert repr(one) == f"{kind}(path='{path}', target='load', key='zone', features=['heat'])"
+    call = f"{kind}(path='{path}', target='load', key='zone', features=['heat'], "
+    assert repr(one) == f"{call}checksum='{one.checksum}')"
     again = pickle.loads(pickle.dumps(one))
     assert again == one == make(str(path), target="load", key="zone", features=("heat",))
     assert hash(again) == hash(one)
@@ -155,3 +157,13 @@ def test_a_copy_of_a_file_reads_it_again(kind, tmp_path):
     np.testing.assert_array_equal(again.chunk(0, 1, 2)[0], one.chunk(0, 1, 2)[0])
     assert jax.tree.leaves(one) == jax.tree.leaves(one.device) == []
     assert isinstance(one.device, Sampler)
+
+
+def test_a_file_that_has_changed_is_another_value(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("heat,load\n1,2\n3,4\n")
+    one = streams.csv(path, "load")
+    path.write_text("heat,load\n1,2\n3,5\n")
+    assert streams.csv(path, "load") != one
+    with pytest.raises(MainstemError, match="has changed since"):
+        streams.csv(path, "load", checksum=one.checksum)

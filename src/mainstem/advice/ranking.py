@@ -132,7 +132,7 @@ def _candidates(
 ) -> Iterator[tuple[Any, str]]:
     """(step -> algorithm, why), each within the budget."""
     planned = plan(budget=budget, parameters=problem.parameters)
-    rate = planned.rate * min(1, budget / planned.spent)  # a small model has too few blocks
+    rate = planned.rate
     period = math.ceil(1 / budget - 1e-9)
     bounded = not problem.domain.whole
     mirror: dict[str, Any] = {"mirror": parts.euclidean(problem.domain)} if bounded else {}

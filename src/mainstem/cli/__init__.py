@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2
 """
 
 import logging
+import os
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -84,4 +85,7 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             print("mainstem: interrupted; the same command resumes it", file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)  # an orderly exit would crash while a thread is inside XLA
         raise

@@ -67,7 +67,8 @@ def _f1(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def _log_loss(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     here = ~np.isnan(labels)
     margins = np.where(labels == 1, -scores, scores).astype(np.float64)
-    each = np.where(here, np.logaddexp(0, np.where(here, margins, 0)), 0)
+    with np.errstate(invalid="ignore"):  # a run that diverged
+        each = np.where(here, np.logaddexp(0, np.where(here, margins, 0)), 0)
     return np.cumsum(each.sum(axis=1)) / np.maximum(np.cumsum(here.sum(axis=1)), 1)
 
 

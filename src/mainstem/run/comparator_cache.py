@@ -3,9 +3,7 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +35,6 @@ def stored(folder: Path | None, problem: Problem, stream: Stream) -> Comparator:
         asked = {
             "format": FORMAT,
             **data,
-            "files": list(_files(data)),
             "kind": kind,
             "domain": repr(question.domain),
             "seed": question.seed,
@@ -57,17 +54,6 @@ def stored(folder: Path | None, problem: Problem, stream: Stream) -> Comparator:
         return found
 
     return find
-
-
-def _files(data: Any) -> Iterator[tuple[str, int, int]]:
-    """The size and the time of change of each file that a spec names."""
-    inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
-    for each in inside:
-        yield from _files(each)
-    path = data.get("path") if isinstance(data, dict) else None
-    if isinstance(path, str) and Path(path).is_file():
-        about = Path(path).stat()
-        yield path, about.st_size, about.st_mtime_ns
 
 
 def _read(path: Path) -> Hindsight | None:

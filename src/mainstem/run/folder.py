@@ -23,6 +23,7 @@ from filelock import BaseFileLock
 from mainstem.disk import beside, lock, move, npz, write
 from mainstem.errors import BrokenRun, FinishedRun
 from mainstem.run import trace
+from mainstem.spec import difference
 
 FORMAT = 3  # of run folders; 3: run.json lists the seeds that `diverged`
 PACKAGES = ("mainstem", "jax", "jaxlib", "numpy", "scipy", "optax", "pyarrow")
@@ -78,10 +79,11 @@ def _take(path: Path, wanted: str) -> None:
     _not_foreign(path)
     known = path / "spec.toml"
     if known.exists():
-        if _guarded(known, lambda file: file.read_text()) != wanted:
-            raise BrokenRun(
-                f"{path}: holds another experiment (see its spec.toml): choose another folder"
-            )
+        there = _guarded(known, lambda file: file.read_text())
+        if there != wanted:
+            here = tomllib.loads(wanted)
+            found = difference(here, _guarded(known, lambda _: tomllib.loads(there)))
+            raise BrokenRun(f"{path}: holds another experiment ({found}): choose another folder")
         if (path / "run.json").exists():
             raise FinishedRun(f"{path}: holds a finished run: load it, or choose another folder")
     else:

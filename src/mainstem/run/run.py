@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mainstem.run import folder as folders
 from mainstem.run import trace as traces
 from mainstem.run.comparator_cache import stored
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
+from mainstem.spec import difference, plain, unnamed
 from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
@@ -100,7 +102,9 @@ class Run:
     def column(self, name: str) -> np.ndarray:
         """A recorded column."""
         if name not in self.trace:
-            raise MainstemError(f"run: {name} was not recorded, only {', '.join(self.trace)}")
+            curves = [curve for curve, needs in CURVES.items() if needs in self.trace]
+            known = ", ".join([*curves, "regret", *self.trace])
+            raise MainstemError(f"run: {name} was not recorded; there are {known}")
         values = self.trace[name]
         return values if len(self.summary.seeds) > 1 else values[0]
 
@@ -113,9 +117,17 @@ class Run:
         """The running mean of a column, over the clients and steps with a sample."""
         values = self.column(name)
         present = self.column("present") if "present" in self.trace else np.ones_like(values)
-        return np.asarray(
-            np.cumsum(values, axis=-1) / np.maximum(np.cumsum(present, axis=-1), 1e-12)
-        )
+        means = np.cumsum(values, axis=-1) / np.maximum(np.cumsum(present, axis=-1), 1e-12)
+        return self._while_finite(means)
+
+    def _while_finite(self, curve: np.ndarray) -> np.ndarray:
+        """The curve, NaN from the step on at which a seed diverged: a guess from NaN can be right by chance."""
+        if not self.summary.diverged:
+            return curve
+        rows = np.array(np.atleast_2d(curve), float)
+        for seed, step, *_ in self.summary.diverged:
+            rows[self.summary.seeds.index(seed), step - 1 :] = np.nan
+        return rows if len(self.summary.seeds) > 1 else rows[0]
 
     @property
     def accuracy(self) -> np.ndarray:
@@ -153,7 +165,8 @@ class Run:
     @property
     def uplink_saving(self) -> float:
         """The share of the uplink saved, relative to plain uploads by all clients at every step."""
-        plain = self.summary.downlink_bits * self.summary.clients * self.summary.steps
+        word, size = 8 * np.dtype(self.summary.dtype).itemsize, np.shape(self.models["server"])[-1]
+        plain = word * size * self.summary.clients * self.summary.steps
         return float(1 - np.mean(self.uplink_bits[..., -1]) / plain)
 
     @property
@@ -209,7 +222,10 @@ class Run:
                 "regret: the run's problem is not known here: ms.load(folder, problem=...)"
             )
         if source is None:
-            raise BadData("regret: the run's data is not on this machine: give regret(stream=...)")
+            raise BadData(
+                "regret: the run's data is not on this machine, or has changed: give regret(stream=...)"
+            )
+        _of_the_run("stream", stream, self.spec["stream"])
         if self.domain is None:
             raise BadData(
                 "regret: the run's algorithm is not known here: ms.load(folder, algorithm=...)"
@@ -275,7 +291,7 @@ class Run:
     def curve(self, name: str) -> np.ndarray:
         """A curve by its name: accuracy, mse, auc, bits and bytes sent so far, or a recorded column."""
         if name in BINARY:
-            return BINARY[name](self)
+            return self._while_finite(BINARY[name](self))
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:
@@ -311,8 +327,20 @@ def load(
     check_spec(place, spec)
     check_model(place, model, summary)
     check_trace(place, trace, summary)
+    _of_the_run("algorithm", algorithm, spec["algorithm"][0])
+    _of_the_run("problem", problem, spec["problem"])
+    _of_the_run("stream", stream, spec["stream"])
     algorithm, problem, source, domain = _rebuilt(spec, algorithm, problem, stream)
     return Run(spec, summary, trace, model, algorithm, problem, source, domain, place)
+
+
+def _of_the_run(name: str, given: Any, wanted: Any) -> None:
+    """Raises an error if a value is not the one with which the run was made."""
+    found = None if given is None else plain(given)
+    if found is None or unnamed(wanted) or unnamed(found):
+        return
+    if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
+        raise BadData(f"load: {name} is not that of the run: {difference(found, wanted)}")
 
 
 def _rebuilt(

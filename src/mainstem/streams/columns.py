@@ -8,6 +8,10 @@ import numpy as np
 from mainstem.errors import BadData
 from mainstem.streams.labels import no_label
 
+WORDS = (
+    ", not a number: classes=True is for a target of words, features=[...] leaves a column out, "
+    "pandas.get_dummies or streams.hashed makes numbers of words"
+)
 DATES = {  # name of a part of a date -> function of pyarrow.compute
     "year": "year",
     "month": "month",
@@ -83,11 +87,13 @@ class Reader(NamedTuple):
             ) from None
         except pa.ArrowInvalid:
             row = next(row for row in range(len(column)) if not _numeric(column.slice(row, 1)))
-            raise self.refused(name, row, repr(column[row].as_py()), ", not a number") from None
+            raise self.refused(name, row, repr(column[row].as_py()), WORDS) from None
         fine = np.abs(values) <= np.finfo(np.float32).max
         wrong = np.flatnonzero(~(fine | np.isnan(values)) if gaps else ~fine)
         if wrong.size:
-            raise self.refused(name, int(wrong[0]), values[wrong[0]])
+            held = values[wrong[0]]
+            hint = ": fill gaps with missing=parts.last_value(), or drop the row"
+            raise self.refused(name, int(wrong[0]), held, hint if np.isnan(held) else "")
         return np.asarray(values)
 
     def labels(self, name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ the file into memory.
 import abc
 import dataclasses
 import functools
+import hashlib
 import os
 import tempfile
 import weakref
@@ -67,6 +68,7 @@ class File(Hosted):
     ends: str
     missing: Missing | None
     scale: Scale | None
+    checksum: str | None
 
     @abc.abstractmethod
     def batches(self) -> Iterator[Any]:
@@ -74,6 +76,12 @@ class File(Hosted):
 
     def admit(self) -> None:
         _ = self.spool
+        with Path(self.path).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        if self.checksum not in (None, found):
+            owner = type(self).__name__
+            raise BadData(f"{owner}: {self.path} has changed since: its checksum is {found}")
+        object.__setattr__(self, "checksum", found)
 
     @functools.cached_property
     def spool(self) -> Spool:
@@ -84,7 +92,7 @@ class File(Hosted):
         except ImportError:
             raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
         if not Path(self.path).is_file():
-            raise BadData(f"{owner}: there is no file {self.path}")
+            raise BadData(f"{owner}: there is no file {Path(self.path).absolute()}")
         folder = tempfile.TemporaryDirectory(prefix="mainstem-spool-")
         try:
             spool = _spool(self, Path(folder.name))
@@ -143,7 +151,8 @@ class csv(File):
     `labels` has the label of each class, in sorted order or in that of `classes`. Missing features are refused,
     or filled by the part `missing`; the part `scale` scales features.
     When its rows have ended, a client gets no further samples; with `ends="repeat"` it begins again,
-    with `ends="cut"` the stream ends for all.
+    with `ends="cut"` the stream ends for all. `checksum` is that of the file's content: a run on a file that has
+    changed since is another run.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
@@ -161,6 +170,7 @@ class csv(File):
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
     scale: Scale | None = part(Scale, "standardised()", default=None)
+    checksum: str | None = static(default=None)  # of the file; computed if left out
 
     def batches(self) -> Iterator[Any]:
         import pyarrow as pa
@@ -203,6 +213,7 @@ class parquet(File):
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
     scale: Scale | None = part(Scale, "standardised()", default=None)
+    checksum: str | None = static(default=None)  # of the file; computed if left out
 
     def batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq

@@ -384,7 +384,10 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
         prefix = beside.prefix_of(run, at[-1], seed)
         smooth = constants.smoothness(prefix)
         if smooth.how == "at least":
-            raise MainstemError("bound: the theorems are for convex losses of known smoothness")
+            raise MainstemError(
+                "bound: the theorems are for convex losses of known smoothness: declare it with "
+                "custom(..., smooth=...)"
+            )
         known = {
             "clients": clients,
             "rate": rates,

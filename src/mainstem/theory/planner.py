@@ -21,7 +21,8 @@ def plan(budget: float, parameters: int) -> Plan:
 
     The levels minimise :math:`\log_2(s+1)/16 + 4 (\gamma/s)^{2/3}` over the integers; with
     :math:`\rho = (\gamma/s)^{2/3}`, b is floor(rho D) and p is 32 gamma / (1 + 32 rho + log2(s+1)).
-    At least one block is used, and a rate above 1 is reduced to 1: `spent` is the share then used.
+    A rate above 1 is reduced to 1. At least one block is used; if a small model then spends more than the
+    budget, the rate is reduced. `spent` is the share that is used.
 
     >>> plan(budget=0.01, parameters=34826)[:3]
     (0.0861..., 3, 777)
@@ -36,7 +37,10 @@ def plan(budget: float, parameters: int) -> Plan:
     density = (budget / levels) ** (2 / 3)
     blocks = max(1, math.floor(density * parameters))
     rate = min(1.0, 32 * budget / (1 + 32 * density + math.log2(levels + 1)))
-    bits = rate * (32 * blocks + parameters * (1 + math.log2(levels + 1)))
+    message = 32 * blocks + parameters * (1 + math.log2(levels + 1))
+    if blocks == 1:
+        rate = min(rate, 32 * parameters * budget / message)
+    bits = rate * message
     return Plan(rate, levels, blocks, bits, bits / (32 * parameters))
 
 
