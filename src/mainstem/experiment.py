@@ -4,7 +4,6 @@ A table with a `name` is a call of the factory of that name; a table inside it i
 unknown name suggests the nearest valid one.
 """
 
-import contextlib
 import difflib
 import inspect
 import tomllib
@@ -131,11 +130,12 @@ def _made_here(where: str, module: ModuleType, table: Any, kind: type) -> Any:
         raise BadSpec(f"{where}: factory {path!r} cannot be found: {error}") from None
     arguments = {key: given for key, given in table.items() if key != "factory"}
     given = {key: _value(f"{where} {key}", value) for key, value in arguments.items()}
-    with contextlib.suppress(ValueError):  # code without a signature
-        try:
-            inspect.signature(factory).bind(**given)
-        except TypeError as error:
-            raise BadSpec(f"{where}: factory {path!r}: {error}") from None
+    try:
+        inspect.signature(factory).bind(**given)
+    except ValueError:  # it has no signature
+        pass
+    except TypeError as error:
+        raise BadSpec(f"{where}: factory {path!r}: {error}") from None
     found = factory(**given)
     if not isinstance(found, kind):
         raise BadSpec(f"{where}: factory {path!r} must return {_a(kind)}, gave {found!r:.60}")
