@@ -8,10 +8,7 @@ import numpy as np
 from mainstem.errors import BadData
 from mainstem.streams.labels import no_label
 
-WORDS = (
-    ", not a number: classes=True is for a target of words, features=[...] leaves a column out, "
-    "pandas.get_dummies or streams.hashed makes numbers of words"
-)
+WORDS = ", not a number: words need classes=True as target, streams.hashed as features"
 DATES = {  # name of a part of a date -> function of pyarrow.compute
     "year": "year",
     "month": "month",
