@@ -70,3 +70,15 @@ def test_regret_is_certified():
     run = ms.simulate(ms.fedogd(0.05), problem, ms.streams.in_batches(stream(), 2), steps=3)
     assert float(run.regret()) > 0
     assert jax.numpy.isfinite(run.regret().gaps).all()
+
+
+def test_batches_and_their_problem_go_together():
+    problem = ms.problems.linear(2)
+    with pytest.raises(
+        ms.MainstemError, match=r"the stream has \(2, 2\): for batches take problems"
+    ):
+        ms.simulate(ms.fedogd(0.1), problem, ms.streams.in_batches(stream(), 2), steps=2)
+    with pytest.raises(
+        ms.MainstemError, match=r"batched: wants several samples in a step, such as"
+    ):
+        ms.simulate(ms.fedogd(0.1), ms.problems.batched(problem), stream(), steps=2)

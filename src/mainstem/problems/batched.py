@@ -5,8 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem.base import At, Batch, Form, Problem, Sample
+from mainstem.errors import BadData
 from mainstem.problems.wrapped import Wrapped
 from mainstem.random import Key
 from mainstem.value import part, value
@@ -64,6 +66,9 @@ class batched(Wrapped):
         return {name: _mean(values, _weights(sample)) for name, values in each.items()}
 
     def check(self, shown: Any, hidden: Any) -> None:
+        if any(np.ndim(leaf) < 3 for leaf in jax.tree.leaves(shown)):
+            wanted = "several samples in a step, such as those of streams.in_batches(stream, 5)"
+            raise BadData(f"batched: wants {wanted}")
         self.of.check(*jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (shown, hidden)))
 
     def _form(self, seen: Batch) -> Form:

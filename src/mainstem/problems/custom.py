@@ -88,6 +88,7 @@ class Custom(Supervised):
             raise BadData(
                 f"custom: apply gives scores of shape {scores.shape}, wanted is {wanted}: "
                 + ("one for each class" if self.classes else "one prediction")
+                + " (for batches take problems.batched)"
             )
         for name, of in (("loss", self.cost), *self.recorded):
             paid = _shape(name, of, scores, one[1])

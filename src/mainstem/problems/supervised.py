@@ -152,7 +152,8 @@ def _wrong_features(shown: Any, shape: Any) -> str | None:
     found = jax.tree.map(lambda x: np.shape(x)[1:], shown)
     if shape is None or found == shape:
         return None
-    return f"features of shape {shape}, the stream has {found}"
+    hint = ": for batches take problems.batched" if found[1:] == shape else ""
+    return f"features of shape {shape}, the stream has {found}{hint}"
 
 
 def _wrong_target(hidden: np.ndarray, classes: int | None) -> str | None:

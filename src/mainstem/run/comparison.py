@@ -13,6 +13,7 @@ from mainstem.measure.regret import default_kind
 from mainstem.report import figures, tables
 from mainstem.run.labels import labels
 from mainstem.run.run import CURVES, Run, overlaid
+from mainstem.spec import difference
 from mainstem.theory.applied import beside, per_client
 from mainstem.theory.beside import Beside
 
@@ -45,10 +46,11 @@ def compare(
     runs = list(runs.values() if isinstance(runs, Mapping) else runs)
     if not runs:
         raise MainstemError("compare: wants at least one run")
-    for run in runs[1:]:
+    for n, run in enumerate(runs[1:], 2):
         if repr(run.spec["stream"]) != repr(runs[0].spec["stream"]):  # NaN is not equal to NaN
+            found = difference(run.spec["stream"], runs[0].spec["stream"])
             raise MainstemError(
-                f"compare: {run.name} saw other data than {runs[0].name}: compare runs on the same stream"
+                f"compare: run {n} saw other data than run 1 ({found}): compare runs on the same stream"
             )
     chosen = "regret" if bound else _column(y or _first(runs))
     given = named or dict(zip(labels([run.spec for run in runs]), runs, strict=True))
