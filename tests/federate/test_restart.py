@@ -154,7 +154,7 @@ def test_replays_of_every_kind_are_refused():
     assert refusal(made, "0", first) == Reason.REPLAYED  # it is the newest that is in
     made.accept("0", second, 2)
     made.merge()
-    model = made.params.copy()
+    model = made.model.copy()
     for again in (first, second):
         assert refusal(made, "0", again) == Reason.REPLAYED
     later = aggregator(gather=1)

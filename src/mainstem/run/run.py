@@ -225,7 +225,8 @@ class Run:
             raise BadData(
                 "regret: the run's data is not on this machine, or has changed: give regret(stream=...)"
             )
-        _of_the_run("stream", stream, self.spec["stream"])
+        if stream is not None:
+            _of_the_run("stream", stream, self.spec["stream"])
         if self.domain is None:
             raise BadData(
                 "regret: the run's algorithm is not known here: ms.load(folder, algorithm=...)"
