@@ -322,7 +322,12 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ),
     ("streams", "tasks", {"source": "nonsense", "clients": 3}, "datasets: there is no 'nonsense'"),
     ("streams", "walking", {"clients": 3, "ridge": 0}, "walking: ridge must be above 0, got 0"),
-    ("streams", "parquet", {"path": "nowhere", "target": "y"}, "parquet: there is no file .*nowhere"),
+    (
+        "streams",
+        "parquet",
+        {"path": "nowhere", "target": "y"},
+        "parquet: there is no file .*nowhere",
+    ),
     *[
         ("streams", factory, {"clients": 3, name: value}, f"{factory}: {name} must be")
         for factory in ("sea_quadratic", "sea_ridge")

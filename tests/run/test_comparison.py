@@ -120,7 +120,9 @@ def test_a_pareto_picture(three):
 
 def test_other_data_are_refused_and_other_lengths_marked(three):
     other = ms.simulate(ms.fedogd(0.3), PROBLEM, ms.streams.digits(clients=20), steps=12, seeds=3)
-    with pytest.raises(ms.MainstemError, match=r"run 2 saw other data than run 1 \(clients is 20 here"):
+    with pytest.raises(
+        ms.MainstemError, match=r"run 2 saw other data than run 1 \(clients is 20 here"
+    ):
         ms.compare([three[0], other])
     longer = ms.compare([three[0], run(ms.fedogd(0.3), steps=15)])
     assert [row["steps"] for row in longer] == [12, 15]
