@@ -165,7 +165,7 @@ def test_replays_of_every_kind_are_refused():
     for again in (first, second):
         assert refusal(later, "0", again) == Reason.REPLAYED
     assert refusal(later, "1", second) == Reason.CLIENT  # nor as somebody else
-    assert np.array_equal(later.params, model)
+    assert np.array_equal(later.model, model)
     assert later.merged.tolist() == [2, 0]
     assert later.refused[0][Reason.REPLAYED] == 6
 
