@@ -128,5 +128,5 @@ def test_rivers_own_checks_hold(problem, nats_server):
                 held.add(check.__name__)
     assert set(refused) <= COPYING  # an older River checks fewer
     assert all("join the run as another client" in text for text in refused.values())
-    assert len(held) >= 15
+    assert len(held) >= 12
     assert {"check_learn_one", "check_emerging_features", "check_disappearing_features"} <= held

@@ -211,7 +211,7 @@ def test_no_rival_over_everything(seed, size, scale, far):
     rng = np.random.default_rng(seed)
     root = rng.integers(-4, 5, size=(rng.integers(1, size + 1), size))
     rival = np.round(rng.normal(size=size) * 8) * far
-    A = np.float64(root.T @ root) * scale
+    A = (root.T @ root).astype(float) * scale
     b, c = A @ rival, float(rng.normal())
     found = minimise_quadratic(A, b, c, everything(), radius=10 * np.linalg.norm(rival) + 1)
     unbeaten(found, exact(A, b, c, rival))
