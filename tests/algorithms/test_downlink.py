@@ -45,3 +45,13 @@ def test_theorems_are_for_plain_broadcasts(algorithm):
     run = ms.simulate(algorithm(0.01, downlink=parts.half()), WORLD.problem, WORLD.stream, steps=T)
     with pytest.raises(ms.MainstemError, match="the theorem is for downlink=plain"):
         run.bound()
+
+
+def test_a_codec_that_does_not_fit_is_refused():
+    algorithm = ms.fedogd(0.1, downlink=parts.top_k(D + 1))
+    with pytest.raises(ms.MainstemError, match="top_k: count must be at most the 3 parameters"):
+        ms.simulate(algorithm, WORLD.problem, WORLD.stream, steps=T)
+
+
+def test_plain_is_the_default():
+    assert ms.fedogd(0.1, downlink=parts.plain()) == ms.fedogd(0.1)

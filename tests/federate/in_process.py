@@ -1,13 +1,12 @@
 """A hub and its clients in one event loop, on a real server: quick enough for many tests."""
 
 import asyncio
-import contextlib
 import itertools
 
 import mainstem as ms
-from mainstem.engines.federate.hub.hub import Hub
-from mainstem.engines.federate.protocol.run_document import parse
-from mainstem.engines.federate.transport import connection as connections
+from mainstem.testing.lockstep import serving
+
+__all__ = ["joined", "run_content", "serving", "until"]
 
 RUNS = itertools.count()
 SOFTMAX = {"name": "softmax", "features": 64, "classes": 10}
@@ -17,23 +16,6 @@ def run_content(algorithm, problem=SOFTMAX, *, clients=2, **rules):
     """A run document with a unique name."""
     federate = {"run": f"run-{next(RUNS)}", "clients": clients, **rules}
     return {"problem": problem, "algorithm": algorithm, "federate": federate}
-
-
-@contextlib.asynccontextmanager
-async def serving(url, content, folder=None):
-    """A hub at work; its document is `hub.document`."""
-    connection = await connections.connect(url)
-    hub = Hub(parse(content), connection, folder=folder)
-    await hub.open()
-    work = asyncio.create_task(hub.serve())
-    try:
-        yield hub, work
-    finally:
-        hub.stop()
-        try:
-            await work
-        finally:
-            await connection.close()
 
 
 async def joined(url, hub, client, **options):

@@ -132,7 +132,6 @@ def _candidates(
 ) -> Iterator[tuple[Any, str]]:
     """(step -> algorithm, why), each within the budget."""
     planned = plan(budget=budget, parameters=problem.parameters)
-    rate = planned.rate
     period = math.ceil(1 / budget - 1e-9)
     bounded = not problem.domain.whole
     mirror: dict[str, Any] = {"mirror": parts.euclidean(problem.domain)} if bounded else {}
@@ -141,9 +140,9 @@ def _candidates(
             yield algorithms.fedogd, "all clients upload at every step, unrounded"
         yield (
             lambda step: algorithms.ofediq(
-                step, rate=rate, levels=planned.levels, blocks=planned.blocks
+                step, rate=planned.rate, levels=planned.levels, blocks=planned.blocks
             ),
-            f"planned for the budget: {100 * rate:.3g} % of the clients upload at a step, "
+            f"planned for the budget: {100 * planned.rate:.3g} % of the clients upload at a step, "
             f"in {planned.levels} levels",
         )
         if budget < 1:

@@ -72,6 +72,12 @@ def current_broadcast(context: RunContext, server: Any) -> Any:
     return context.algorithm.merge(server, collected, context.gradient, jnp.int32(1))[1]
 
 
+def broadcast_size(context: RunContext) -> int:
+    """The number of parameters in a broadcast: those of the shared part, if there is an own part."""
+    params = jax.eval_shape(lambda key: first_params(context, key), KEY)
+    return int((params.shared if context.algorithm.personal else params).size)
+
+
 def check_broadcasts(algorithm: Algorithm, domain: Domain) -> None:
     """Raises an error if a decoded broadcast may lie outside the domain of the models."""
     codec = algorithm.downlink
@@ -88,7 +94,7 @@ def encoded_broadcast(codec: Codec, params: Any, key: Any, t: Any) -> Any:
 def downloaded(context: RunContext, params: Any, key: Any, t: Any) -> Any:
     """The broadcast of step t as the clients decode it."""
     codec = context.algorithm.downlink
-    if codec is None or codec.linear:
+    if codec is None:
         return params
     return codec.decode(encoded_broadcast(codec, params, key, t), params.size)
 

@@ -38,7 +38,7 @@ def _forgetful(owner: str, name: str, given: Any) -> Codec | None:
     if codec.remembers:
         wanted = "be without error feedback: broadcasts are models, whose errors do not add up"
         raise check.refuse(owner, name, wanted, codec)
-    return codec
+    return None if codec == plain() else codec
 
 
 def any_sum() -> Any:

@@ -1,9 +1,10 @@
 """Contract of algorithms over NATS: a hub and its clients in lockstep compute what `simulate` does."""
 
 import asyncio
+import contextlib
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +72,11 @@ async def _lived(
     clients = world.stream.clients
     rules = {"clients": clients, "pace": "lockstep", "seed": seed, "dtype": dtype, "steps": steps}
     name = f"lockstep-{secrets.token_hex(8)}"
-    document = parse(
-        {
-            "problem": plain(world.problem),
-            "algorithm": plain(algorithm),
-            "federate": rules | {"run": name},
-        }
-    )
-    connection = await connections.connect(url)
-    hub = Hub(document, connection)
-    await hub.open()
-    work = asyncio.create_task(hub.serve())
+    content = {
+        "problem": plain(world.problem),
+        "algorithm": plain(algorithm),
+        "federate": rules | {"run": name},
+    }
 
     async def live(k: int) -> float:
         async with await join_async(url, run=name, client=str(k)) as learner:
@@ -89,9 +84,22 @@ async def _lived(
                 await learner.step_with(sample)
             return float(learner.loss)
 
-    try:
+    async with serving(url, content) as (hub, _):
         losses = await asyncio.gather(*(live(k) for k in range(clients)))
         return hub.aggregator.model, sum(losses) / clients
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    url: str, content: Mapping[str, Any], folder: Path | None = None
+) -> AsyncIterator[tuple[Hub, asyncio.Task[Any]]]:
+    """A hub at work on a run document, and its task."""
+    connection = await connections.connect(url)
+    hub = Hub(parse(content), connection, folder=folder)
+    await hub.open()
+    work = asyncio.create_task(hub.serve())
+    try:
+        yield hub, work
     finally:
         hub.stop()
         try:

@@ -18,6 +18,7 @@ from mainstem import progress as progress_bar
 from mainstem.advice.auto_step import settled
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import error_feedback
+from mainstem.engines.run_context import broadcast_size
 from mainstem.engines.simulate import chunks, debugger, fast, links, reference, workers
 from mainstem.engines.simulate.admission import admit, common_domain
 from mainstem.engines.simulate.devices import Layout, layout
@@ -100,6 +101,8 @@ def simulate(
         program = job.program()
         sent = program.sent
         algorithm.codec.check(sent)
+        if algorithm.downlink is not None:
+            algorithm.downlink.check(broadcast_size(program.stage))
         state = (
             _debugged(job, program, recorder)
             if debug

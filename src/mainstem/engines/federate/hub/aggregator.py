@@ -255,7 +255,7 @@ class Aggregator:
     def _params(self) -> bytes:
         """The model as it is broadcast."""
         codec = self.document.algorithm.downlink
-        if codec is None or codec.linear:
+        if codec is None:
             return self.model.tobytes()
         with self.document.precision():
             code = self._encode(self.model, np.int32(self.step))

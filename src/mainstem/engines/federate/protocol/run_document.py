@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mainstem import check, experiment, random
+from mainstem import check, experiment
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import error_feedback, run_context
 from mainstem.engines.federate.protocol.messages import VERSION
@@ -101,7 +101,7 @@ class RunDocument(NamedTuple):
     def decoded(self, params: bytes) -> np.ndarray:
         """The model in a broadcast."""
         codec = self.algorithm.downlink
-        if codec is None or codec.linear:
+        if codec is None:
             return np.frombuffer(params, self.dtype)
         code = codec.unpack(params, self.broadcast, self.dtype)
         with self.precision():
@@ -153,7 +153,7 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
         applied = error_feedback.applied(algorithm)
         document = RunDocument(plain, rules, applied, problem, vectors, setting, digest)
         size = int(run_context.body(document).size)
-        broadcast = _broadcast(document)
+        broadcast = run_context.broadcast_size(document)
     algorithm.codec.check(size)
     if algorithm.downlink is not None:
         algorithm.downlink.check(broadcast)
@@ -196,15 +196,9 @@ def with_own_problem(document: RunDocument, problem: Problem) -> RunDocument:
         setting = document.setting._replace(gradient=vectors.gradient)
         own = document._replace(source=problem, problem=vectors, setting=setting)
         wanted = document.broadcast, document.message
-        if (_broadcast(own), run_context.body(own).size) != wanted:
+        if (run_context.broadcast_size(own), run_context.body(own).size) != wanted:
             raise BadSpec("join: problem must have the run's shared part")
     return own
-
-
-def _broadcast(document: RunDocument) -> int:
-    """The number of parameters in a broadcast: those of the shared part, if there is an own part."""
-    params = jax.eval_shape(lambda: run_context.first_params(document, random.root(0)))
-    return int((params.shared if document.algorithm.personal else params).size)
 
 
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
