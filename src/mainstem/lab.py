@@ -34,8 +34,13 @@ MATTER = (
 )  # to the numbers of a run
 
 
-def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Path]:
-    """Runs an experiment file; returns its table and the path of its figure. Runs are saved inside `folder`."""
+def run_file(
+    path: Path, changes: Iterable[str], folder: Path, y: str | None = None, x: str | None = None
+) -> tuple[Rows, Path]:
+    """Runs an experiment file; returns its table and the path of its figure, which shows `y` over `x`.
+
+    Runs, figure and table (CSV and LaTeX) are saved inside `folder`.
+    """
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
@@ -44,9 +49,12 @@ def run_file(path: Path, changes: Iterable[str], folder: Path) -> tuple[Rows, Pa
         simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
         for algorithm, place in zip(asked.algorithms, places, strict=True)
     ]
-    compared = compare(runs)
+    compared = compare(runs, y, x=x)
+    figure = figures.save(compared.figure, folder / "comparison.png")
+    compared.to_csv(figure.with_suffix(".csv"))
+    compared.to_latex(figure.with_suffix(".tex"))
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
-    return rows, figures.save(compared.figure, folder / "comparison.png")
+    return rows, figure
 
 
 def show_runs(folders: Iterable[Path]) -> Rows:

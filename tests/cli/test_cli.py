@@ -136,10 +136,15 @@ def test_run_saves_compares_and_reuses(tmp_path, file):
     assert done.stderr == ""
     found = json.loads(done.stdout)
     assert [row["algorithm"] for row in found["runs"]] == ["fedogd", "fedomd"]
-    assert (tmp_path / found["figure"]).stat().st_size > 10_000
-    again = mainstem(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20")
+    figure = tmp_path / found["figure"]
+    assert figure.stat().st_size > 10_000
+    assert figure.with_suffix(".csv").read_text().startswith("algorithm,accuracy,")
+    assert r"\toprule" in figure.with_suffix(".tex").read_text()
+    words = "--y", "regret", "--x", "uplink bits", "--set", "simulate.steps=20"
+    again = mainstem(tmp_path, "run", "digits.toml", *words)
     assert again.returncode == 0
     assert "fedomd" in again.stdout
+    assert "collective regret" in again.stdout
     folders = {row["folder"] for row in found["runs"]}
     assert {
         str(path.relative_to(tmp_path)) for path in tmp_path.glob("runs/digits/fed*")

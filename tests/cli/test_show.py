@@ -37,6 +37,14 @@ def test_one_run_for_people(runs):
     assert "runs/1" in done.stdout
 
 
+def test_a_pipe_cuts_nothing(runs):
+    deep = runs / ("deep" * 20) / ("er" * 60) / "runs"
+    deep.parent.mkdir(parents=True)
+    (runs / "runs").rename(deep)
+    done = mainstem(runs, "show", str(deep))
+    assert str(deep / "0") in done.stdout
+
+
 @pytest.mark.parametrize(
     ("folder", "words"), [("nothing", "there is no such run folder"), (".", "is not a run folder")]
 )

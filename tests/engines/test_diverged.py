@@ -17,13 +17,16 @@ def world():
     return ms.problems.linear(3), stream
 
 
+def diverging(**settings):
+    return ms.simulate(ms.fedogd(1e30), *world(), steps=40, **settings)
+
+
 def lost(**settings):
-    problem, stream = world()
     with pytest.warns(
         Diverged,
         match=r"fedogd diverged at step \d+, clients? \d.*: a smaller step",
     ):
-        return ms.simulate(ms.fedogd(1e30), problem, stream, steps=40, **settings)
+        return diverging(**settings)
 
 
 @pytest.mark.parametrize("settings", [{}, {"plain": True}, {"chunk": 3}, {"dtype": "float64"}])
@@ -66,7 +69,7 @@ def test_a_resumed_run_remembers(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(folders, "add_part", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            lost(folder=tmp_path / "run", **settings)
+            diverging(folder=tmp_path / "run", **settings)
     assert lost(folder=tmp_path / "run", **settings).diverged == lost(**settings).diverged
 
 

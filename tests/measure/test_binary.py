@@ -137,7 +137,7 @@ def test_figures_and_comparisons_have_them(run):
 @pytest.mark.parametrize(
     ("measure", "words"),
     [
-        (["score"], "measure must be one of .*loss_per_client, scores"),
+        (["score"], "measure must be one of .*loss_per_client, predictions, scores"),
         (
             ["hinge per client"],
             "one of correct_per_client, loss_per_client, got 'hinge_per_client'",

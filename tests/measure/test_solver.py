@@ -314,7 +314,7 @@ def test_an_unbounded_linear_function_is_taken_in_the_stated_ball():
     for found in (by_formula, by_search):
         assert found.value == pytest.approx(1 - 5 * 7.0)
         assert found.gap <= 1e-7
-        assert "l2 ball of radius 7, taken for everything" in found.statement
+        assert "l2 ball of radius 7, which models may leave" in found.statement
 
 
 def test_an_unbounded_box_without_curvature_is_cut_as_the_statement_notes():

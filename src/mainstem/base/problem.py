@@ -140,7 +140,8 @@ class Problem(Value):
 
     @property
     def scored(self) -> Any:
-        """(params, seen) -> (score, label) for labels 0 and 1, a positive score for label 1; else None."""
+        """(params, seen) -> (score, label) for labels 0 and 1, a positive score for label 1; (prediction, target)
+        for a target that is a number; else None."""
         return None
 
     @functools.cached_property
@@ -229,7 +230,7 @@ class Flat:
         return self.problem.loss(self.unravel(params), seen)
 
     def scored(self, params: Any, seen: Any) -> tuple[Any, Any]:
-        """The score and the label of a problem with labels 0 and 1."""
+        """The score and the label, or the prediction and the target."""
         score, label = self.problem.scored(self.unravel(params), seen)
         return score, label
 

@@ -29,7 +29,12 @@ def _finite(content: Any) -> Any:
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints rows as an aligned table with their keys as its head."""
-    printed(table(rows))
+    if sys.stdout.isatty():
+        printed(table(rows))
+        return
+    from mainstem.report import tables
+
+    print(tables.text(rows))  # of any width: a file or another program reads it
 
 
 def printed(what: Any) -> None:

@@ -20,9 +20,15 @@ def run(
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs go (default: runs/FILE).")
     ] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", help="What is compared: accuracy, auc, regret, a column.")
+    ] = None,
+    x: Annotated[
+        str | None, typer.Option("--x", help="The horizontal axis: uplink_bits (default: steps).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run every algorithm of an experiment file, save the runs and compare them.
+    """Run every algorithm of an experiment file, save the runs and compare them in a table and a figure.
 
     The same command resumes interrupted runs and reuses finished ones.
 
@@ -33,12 +39,14 @@ def run(
 
     sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
-    rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem)
+    rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem, y, x)
     if json:
         output.as_json({"runs": rows, "figure": str(figure)})
     else:
         output.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
-        print(f"\nruns in {figure.parent}, figure {figure}")
+        print(
+            f"\nruns in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')} and .tex"
+        )
     diverged = [f"{row['algorithm']} {row['diverged']}" for row in rows if "diverged" in row]
     if diverged:
         print(f"mainstem: {'; '.join(diverged)}: a smaller step may help", file=sys.stderr)

@@ -17,6 +17,7 @@ from mainstem.measure.geometry import divergence, longest_period
 from mainstem.measure.heterogeneity import heterogeneity
 from mainstem.measure.of_run import average_model, bandit_regret, held_out, msd, policy_value
 from mainstem.measure.prefix import Prefix
+from mainstem.measure.regression import error_quantile, pinball
 from mainstem.measure.steps import path_length
 from mainstem.measure.tracking import tracking
 
@@ -29,6 +30,7 @@ __all__ = [
     "curvature",
     "distance",
     "divergence",
+    "error_quantile",
     "f1",
     "held_out",
     "heterogeneity",
@@ -39,6 +41,7 @@ __all__ = [
     "mean_smoothness",
     "msd",
     "path_length",
+    "pinball",
     "policy_value",
     "sample_smoothness",
     "smoothness",

@@ -1,13 +1,9 @@
 """Measures of binary classification, from the scores and labels of a run: AUC, F1, log loss."""
 
-from collections.abc import Callable
-
 import numpy as np
 
-from mainstem.errors import MainstemError
 from mainstem.measure.of_run import Recorded
-
-SCORE, LABEL = "score_per_client", "label_per_client"
+from mainstem.measure.predicted import for_seeds
 
 
 def auc(run: Recorded) -> np.ndarray:
@@ -23,7 +19,7 @@ def auc(run: Recorded) -> np.ndarray:
     >>> auc(run)  # the first two scores are equal: 1/2
     array([0.5  , 0.875])
     """
-    return _for_seeds(run, "auc", _auc)
+    return for_seeds(run, "auc", "scores", _auc)
 
 
 def f1(run: Recorded) -> np.ndarray:
@@ -32,29 +28,13 @@ def f1(run: Recorded) -> np.ndarray:
     It is 2 TP / (2 TP + FP + FN), with the numbers of true positives, false positives and false negatives; 0
     as long as all of them are 0. Needs `measure=["scores"]`.
     """
-    return _for_seeds(run, "f1", _f1)
+    return for_seeds(run, "f1", "scores", _f1)
 
 
 def log_loss(run: Recorded) -> np.ndarray:
     """The mean log loss of all predictions so far, of all clients, without a ridge; the probability of class 1 is
     1 / (1 + exp(-score)). Needs `measure=["scores"]`."""
-    return _for_seeds(run, "log_loss", _log_loss)
-
-
-Curve = Callable[
-    [np.ndarray, np.ndarray], np.ndarray
-]  # scores and labels [steps, clients] -> [steps]
-
-
-def _for_seeds(run: Recorded, name: str, curve: Curve) -> np.ndarray:
-    """[steps], or [seeds, steps] for several seeds."""
-    if SCORE not in run.trace:
-        raise MainstemError(
-            f'{name}: the scores were not recorded: simulate(..., measure=["scores"])'
-        )
-    scores, labels = run.trace[SCORE], run.trace[LABEL]
-    found = np.stack([curve(*each) for each in zip(scores, labels, strict=True)])
-    return found if len(found) > 1 else found[0]
+    return for_seeds(run, "log_loss", "scores", _log_loss)
 
 
 def _f1(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

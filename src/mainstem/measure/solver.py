@@ -95,7 +95,7 @@ def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
         return Region(cut, title)
     if domain.reach != math.inf:
         raise check.refuse("minimise", "domain", "have a support or bounds", domain)
-    return Region(l2_ball(radius), f"l2 ball of radius {radius:g}, taken for everything")
+    return Region(l2_ball(radius), f"l2 ball of radius {radius:g}, which models may leave")
 
 
 def quasi_newton(search: Search, radius: float | None, most: int) -> None:

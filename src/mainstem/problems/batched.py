@@ -41,6 +41,10 @@ class batched(Wrapped):
     def informative(self) -> Any:
         return None if self.of.informative is None else self._informative
 
+    @property
+    def scored(self) -> Any:
+        return None if self.of.scored is None else self._scored
+
     def init(self, key: Key) -> Any:
         return self.of.init(key)
 
@@ -73,6 +77,12 @@ class batched(Wrapped):
 
     def _form(self, seen: Batch) -> Form:
         return Form(*(_mean(each, seen.weights) for each in jax.vmap(self.of.form)(seen.items)))
+
+    def _scored(self, params: Any, seen: Batch) -> tuple[Any, Any]:
+        """Those of each sample; NaN for what is not real."""
+        both = jax.vmap(lambda item: self.of.scored(params, item))(seen.items)
+        score, label = (jnp.where(seen.weights > 0, each, jnp.nan) for each in both)
+        return score, label
 
     def _informative(self, seen: Batch) -> Any:
         return jnp.any(jax.vmap(self.of.informative)(seen.items) & (seen.weights > 0))

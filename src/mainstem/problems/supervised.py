@@ -53,7 +53,7 @@ class Supervised(Problem):
 
     @property
     def scored(self) -> Any:
-        return self._scored if self.classes == 2 else None
+        return self._scored if self.classes in (None, 2) else None
 
     def decide(self, params: Any, shown: Any, at: At) -> Any:
         return self.apply(params, shown)
@@ -76,7 +76,7 @@ class Supervised(Problem):
             raise BadData(f"{self.call()[0]}: wants {wrong}")
 
     def _scored(self, params: Any, seen: Sample) -> tuple[Any, Any]:
-        decision = self.apply(params, seen.shown)
+        decision = jnp.squeeze(self.apply(params, seen.shown))
         return decision if jnp.ndim(decision) == 0 else decision[1] - decision[0], seen.hidden
 
     def _charged(self, params: Any, scores: Any, target: Any) -> Any:

@@ -16,11 +16,14 @@ LABELS = {
     "auc": "AUC(t)",
     "f1": "F1(t)",
     "log_loss": "log loss(t)",
+    "pinball": "pinball loss(t) at level 0.5",
+    "error_quantile": "90 % quantile of the error(t)",
     "uplink_bits": "bits sent up",
     "uplink_bytes": "bytes sent up",
     "regret": "regret",
     "consensus": "consensus error V(t)",
 }
+HIGHER = ("accuracy", "auc", "f1")  # the curves of which more is better
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 ENTRY, LETTER = 0.7, 0.085  # inches in a legend: the line before a name, and one letter
 
@@ -124,18 +127,46 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
 
 
 def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, label: str) -> Any:
-    """One point for each name from values ([seeds], [seeds]), with two standard errors over seeds."""
+    """One point for each name from values ([seeds], [seeds]), with two standard errors over seeds.
+
+    A line joins the points that no other beats in both: less across, and a better value of `label`.
+    """
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    front = _front([(x.mean(), y.mean()) for x, y in named.values()], label in HIGHER)
+    axes.plot(*zip(*front, strict=True), linestyle="--", color="#999999", linewidth=1.0, zorder=0)
     for (name, (x, y)), colour in zip(named.items(), _cycle(len(named)), strict=True):
         spread = {key: _spread(each) for key, each in (("xerr", x), ("yerr", y))}
         axes.errorbar(x.mean(), y.mean(), **spread, fmt="o", color=colour, label=name)
-    positive = all((x > 0).all() for x, _ in named.values())
-    _dress(axes, "", LABELS.get(across, across.replace("_", " ")), "x" if positive else "")
+    log = "".join(
+        axis for n, axis in enumerate("xy") if _wide([each[n] for each in named.values()])
+    )
+    _dress(axes, "", LABELS.get(across, across.replace("_", " ")), log)
     axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
     _legend(figure, np.array([[axes]]))
     plt.close(figure)
     return figure
+
+
+def _front(found: list[tuple[float, float]], higher: bool) -> list[tuple[float, float]]:
+    """The points, by x, with a better y than all points before them.
+
+    >>> _front([(1, 5), (2, 6), (3, 2), (3, 1), (4, float("nan"))], higher=False)
+    [(1, 5), (3, 1)]
+    """
+    sign = -1 if higher else 1
+    front: list[tuple[float, float]] = []
+    finite = [each for each in found if np.isfinite(each).all()]
+    for x, y in sorted(finite, key=lambda each: (each[0], sign * each[1])):
+        if not front or sign * y < sign * front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def _wide(values: Sequence[np.ndarray]) -> bool:
+    """Whether the values are positive and so far apart that a logarithmic axis shows them better."""
+    joined = np.concatenate(values)
+    return bool((joined > 0).all() and joined.max() > 10 * joined.min())
 
 
 def _spread(values: np.ndarray) -> float:

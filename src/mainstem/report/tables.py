@@ -2,11 +2,13 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
 
+DECIMALS = 4, 10  # of a number: at least and at most
 SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
 
 
@@ -29,21 +31,34 @@ def cell(row: Mapping[str, Any], name: str, between: str = " ± ") -> str:
     >>> row = {"uplink_saving": 0.99, "uplink_bits": 123456.0, "loss": 0.25, "loss_error": 0.01, "steps": 5}
     >>> [cell(row, name) for name in columns([row])]
     ['99.0 %', '1.23e+05', '0.2500 ± 0.0100', '5']
+    >>> cell({"loss": 0.25, "loss_error": 0.0000123}, "loss")
+    '0.250000 ± 0.000012'
     """
-    parts = [_text(name, row.get(name, ""))]
-    if f"{name}_error" in row:
-        parts.append(_text(name, row[f"{name}_error"]))
-    return between.join(parts)
+    value, error = row.get(name, ""), row.get(f"{name}_error")
+    if error is None:
+        return _text(name, value)
+    if value == error == 0:  # a baseline's difference from itself
+        return "0"
+    digits = _digits(error)
+    return between.join(_text(name, each, digits) for each in (value, error))
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: Any, digits: int | None = None) -> str:
     if not isinstance(value, float):
         return str(value)
     if name.endswith("saving"):
         return f"{100 * value:.1f} %"
     if name.endswith("bits"):
         return f"{value:.3g}"
-    return f"{value:.4f}"
+    return f"{value:.{_digits(value) if digits is None else digits}f}"
+
+
+def _digits(value: float) -> int:
+    """The decimals with which a number is shown: four, or as many as two significant digits of it need."""
+    if value == 0 or not math.isfinite(value):
+        return DECIMALS[0]
+    least, most = DECIMALS
+    return min(max(least, 1 - math.floor(math.log10(abs(value)))), most)
 
 
 def text(rows: Rows) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 from mainstem import experiment
 from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
 from mainstem.errors import BadData, MainstemError
-from mainstem.measure import binary
+from mainstem.measure import binary, regression
+from mainstem.measure.predicted import PREDICTED
 from mainstem.measure.regret import Regret, regret_of
 from mainstem.report import figures
 from mainstem.run import folder as folders
@@ -24,9 +25,11 @@ from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
 
-BINARY = {"auc": binary.auc, "f1": binary.f1, "log_loss": binary.log_loss}
+FROM_SCORES = {"auc": binary.auc, "f1": binary.f1, "log_loss": binary.log_loss}
+FROM_PREDICTIONS = {"pinball": regression.pinball, "error_quantile": regression.error_quantile}
 CURVES = {  # what is computed from the columns, each with the column that it needs
-    **dict.fromkeys(BINARY, binary.SCORE),
+    **dict.fromkeys(FROM_SCORES, PREDICTED["scores"][0]),
+    **dict.fromkeys(FROM_PREDICTIONS, PREDICTED["predictions"][0]),
     "accuracy": "correct",
     "downlink_bits": "downloads",
     "downlink_bytes": "downloads",
@@ -291,8 +294,9 @@ class Run:
 
     def curve(self, name: str) -> np.ndarray:
         """A curve by its name: accuracy, mse, auc, bits and bytes sent so far, or a recorded column."""
-        if name in BINARY:
-            return self._while_finite(BINARY[name](self))
+        for curves in (FROM_SCORES, FROM_PREDICTIONS):
+            if name in curves:
+                return self._while_finite(curves[name](self))
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
     def save(self, path: str | Path) -> Path:

@@ -119,7 +119,7 @@ def check_trace(path: Path, trace: traces.File, of: Summary) -> None:
     for name, width in trace.widths.items():
         if width is None:
             raise BrokenRun(f"{path}: trace.parquet: the column {name} holds no numbers")
-        if width not in (1, of.clients):
+        if width != 1 and width % of.clients:
             raise BrokenRun(
                 f"{path}: trace.parquet: the column {name} has {width} clients, run.json {of.clients}"
             )

@@ -11,6 +11,7 @@ from mainstem.base import Algorithm, At, Domain, Flat, Problem, Stream
 from mainstem.engines.run_context import check_broadcasts
 from mainstem.engines.simulate.stage import MEASURES
 from mainstem.errors import BadData, BadParameter
+from mainstem.measure.predicted import PREDICTED
 from mainstem.random import root
 from mainstem.replay import first_samples
 from mainstem.run.trace import PER_CLIENT
@@ -95,8 +96,9 @@ def _measures(
             check.one_of("simulate", "measure", name, known)
         else:
             check.one_of("simulate", "measure", name, [*MEASURES, f"loss{PER_CLIENT}"])
-        if name == "scores" and problem.scored is None:
-            wanted = "leave out scores: they are of problems with two classes"
+        if name in PREDICTED and not _predicts(problem, name):
+            of = "two classes" if name == "scores" else "a number as target"
+            wanted = f"leave out {name}: they are of problems with {of}"
             raise check.refuse("simulate", "measure", wanted, name)
         if name in ("expected", "virtual") and stream.expected is None:
             raise check.refuse(
@@ -109,6 +111,10 @@ def _measures(
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
     return tuple(sorted(set(names)))
+
+
+def _predicts(problem: Problem, name: str) -> bool:
+    return problem.scored is not None and (problem.classes == 2) == (name == "scores")
 
 
 def _metrics(problem: Problem, stream: Stream) -> list[str]:

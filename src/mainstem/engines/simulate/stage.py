@@ -23,6 +23,7 @@ from mainstem.base import (
     Setting,
     constant,
 )
+from mainstem.measure.predicted import PREDICTED
 from mainstem.parts.network import network
 from mainstem.run.trace import PER_CLIENT
 
@@ -46,7 +47,7 @@ class Feed(NamedTuple):
 
 
 PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
-MEASURES = ("average", "collective", "consensus", "deviation", "expected", "scores", "virtual")
+MEASURES = ("average", "collective", "consensus", "deviation", "expected", *PREDICTED, "virtual")
 EACH_LOSS = "each client's loss"  # a row's entry for the recorder, not a column of the trace
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
@@ -126,8 +127,8 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
         return row
     models = jax.vmap(stage.problem.join)(models)
     for name in stage.measure:
-        if name == "scores":
-            row |= _scores(stage, models, faced)
+        if name in PREDICTED:
+            row |= _predicted(PREDICTED[name], stage, models, faced)
         elif name.endswith(PER_CLIENT):
             each = {"loss": faced.loss, **faced.metrics}[name.removesuffix(PER_CLIENT)]
             row[name] = _of_present(each, faced)
@@ -148,16 +149,16 @@ def _here(faced: Faced) -> Any:
 
 
 def _of_present(values: jax.Array, faced: Faced) -> jax.Array:
-    """The values of the clients, NaN for those without a sample."""
-    return jnp.where(_here(faced) > 0, values, jnp.nan)
+    """The values of the clients, one or one for each sample; NaN for clients without a sample."""
+    here = jnp.reshape(_here(faced), (-1, *[1] * (values.ndim - 1)))
+    return jnp.ravel(jnp.where(here > 0, values, jnp.nan))
 
 
-def _scores(stage: Stage, models: Any, faced: Faced) -> Row:
-    """Each client's score and label."""
+def _predicted(names: tuple[str, str], stage: Stage, models: Any, faced: Faced) -> Row:
+    """What was predicted for each client, and what came."""
     axis = 0 if len(models) == stage.clients else None
     models = models if axis == 0 else models[0]
     scored = jax.vmap(stage.problem.scored, in_axes=(axis, 0))(models, faced.seen)
-    names = f"score{PER_CLIENT}", f"label{PER_CLIENT}"
     return {n: _of_present(each, faced) for n, each in zip(names, scored, strict=True)}
 
 
