@@ -1,7 +1,12 @@
-"""Progress without a terminal: lines in the log, with the time left."""
+"""Progress without a terminal: lines in the log, with the time left; an interrupt is never lost."""
 
+import contextlib
 import logging
+import signal
 
+import pytest
+
+import mainstem as ms
 from mainstem import progress
 
 
@@ -29,3 +34,32 @@ def test_nothing_is_logged_if_it_is_not_wanted(monkeypatch, caplog):
     ):
         reached(50)
     assert not caplog.records
+
+
+@pytest.fixture
+def own_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+    progress.interrupted.clear()
+
+
+@pytest.mark.parametrize("shown", [True, False, None])
+def test_an_interrupt_that_python_drops_ends_the_run(own_handler, shown, tmp_path):
+    progress.keep_interrupts()
+    with contextlib.suppress(KeyboardInterrupt):  # as in a destructor
+        signal.raise_signal(signal.SIGINT)
+    given = ms.fedogd(0.1), ms.problems.softmax(64, 10), ms.streams.digits(clients=5)
+    settings = {"steps": 20, "chunk": 5, "checkpoint": 0.0, "folder": tmp_path / "run"}
+    with pytest.raises(KeyboardInterrupt):
+        ms.simulate(*given, **settings, progress=shown)
+    progress.interrupted.clear()
+    assert (tmp_path / "run" / "checkpoint.npz").exists()
+    assert ms.simulate(*given, **settings).summary.steps == 20  # it resumes
+
+
+def test_an_ignored_interrupt_stays_ignored(own_handler):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    progress.keep_interrupts()
+    signal.raise_signal(signal.SIGINT)
+    assert not progress.interrupted.is_set()

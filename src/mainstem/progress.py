@@ -1,18 +1,49 @@
-"""Progress of a run: a bar on a terminal, else lines in the log."""
+"""Progress of a run: a bar on a terminal, else lines in the log; and where an interrupt takes effect."""
 
 import contextlib
 import logging
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 log = logging.getLogger("mainstem")
 LOGGED = 30.0  # seconds between two lines in the log
+
+interrupted = threading.Event()  # by Ctrl-C, where `keep_interrupts` was called
+
+
+def keep_interrupts() -> None:
+    """Makes sure that Ctrl-C ends a run: Python drops a KeyboardInterrupt in a destructor or in a callback of the
+    garbage collector, so it is raised again at the next progress. No effect where Ctrl-C is ignored."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 @contextlib.contextmanager
 def bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
     """Yields a function to call with the step reached; `wanted` None: a bar only if stderr is a terminal."""
+    with _bar(title, steps, done, wanted) as shown:
+
+        def reached(step: int) -> None:
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            shown(step)
+
+        yield reached
+
+
+@contextlib.contextmanager
+def _bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
     if wanted is None:
         wanted = sys.stderr.isatty()
         if not wanted:

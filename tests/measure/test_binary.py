@@ -1,6 +1,7 @@
 """AUC, F1 and log loss equal those of scikit-learn; columns with a number for each client."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn import metrics
@@ -107,11 +108,54 @@ def test_they_come_back_from_a_folder(run, tmp_path):
     assert again.column("loss_per_client").dtype == np.float32
 
 
+@pytest.mark.parametrize("settings", [{}, {"chunk": 7}, {"plain": True, "chunk": 9}])
+def test_a_column_of_every_nth_step(run, settings, tmp_path):
+    name = "loss_per_client_every_10"
+    given = ms.fedsea(0.1, period=3), ms.problems.logistic(3), stream()
+    asked = {"steps": T, "seeds": 2, "measure": ["loss per client every 10"], **settings}
+    thinned = ms.simulate(*given, folder=tmp_path / "run", checkpoint=0.0, **asked)
+    whole = run.column("loss_per_client")
+    assert thinned.column(name).shape == (2, 6, 3)
+    np.testing.assert_allclose(thinned.column(name), whole[:, 9::10], atol=1e-5)
+    np.testing.assert_array_equal(
+        ms.load(tmp_path / "run").column(name), ms.simulate(*given, **asked).column(name)
+    )
+    frame = thinned.to_pandas()
+    assert frame[name].notna().tolist() == (frame.t % 10 == 0).tolist()
+    drawn = thinned.plot("loss per client every 10").axes[0].get_lines()
+    assert drawn[0].get_xdata().tolist() == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_thinned_column_with_other_cells_is_refused(tmp_path):
+    given = ms.fedogd(0.1), ms.problems.logistic(3), stream()
+    folder = tmp_path / "run"
+    run = ms.simulate(*given, steps=6, measure=["loss per client every 3"], folder=folder)
+    table = pq.read_table(folder / "trace.parquet")
+    for cells in (
+        table["loss_per_client_every_3"].to_pylist()[::-1],
+        [[0.5]] * 6,
+        [None, None, [1.0, 2.0, 3.0], None, None, [1.0]],
+    ):
+        changed = table.set_column(
+            table.column_names.index("loss_per_client_every_3"),
+            pa.field("loss_per_client_every_3", pa.list_(pa.float32())),
+            pa.array(cells, pa.list_(pa.float32())),
+        )
+        pq.write_table(changed, folder / "trace.parquet")
+        with pytest.raises(BrokenRun, match="the column loss_per_client_every_3 "):
+            ms.run.summary.check_trace(
+                folder, ms.run.trace.File(folder / "trace.parquet"), run.summary
+            )
+
+
 def test_a_trace_of_format_1_is_read(tmp_path):
     made = ms.simulate(ms.fedogd(0.1), ms.problems.logistic(3), stream(), steps=4)
     path = made.save(tmp_path / "run") / "trace.parquet"
     table = pq.read_table(path)
-    for number, outcome in ((b"1", None), (b"3", "trace format 3, this version reads 1 and 2")):
+    for number, outcome in (
+        (b"1", None),
+        (b"4", "trace format 4, this version reads 1 and 2 and 3"),
+    ):
         pq.write_table(
             table.replace_schema_metadata({b"mainstem.trace": number, b"seeds": b"1"}), path
         )
@@ -143,6 +187,8 @@ def test_figures_and_comparisons_have_them(run):
             "one of correct_per_client, loss_per_client, got 'hinge_per_client'",
         ),
         ([3], "measure must be one of"),
+        (["loss per client every 3"], "every n-th step for n up to 2"),
+        (["loss per client every 0"], "measure must be one of"),
     ],
 )
 def test_unknown_names_are_refused(measure, words):

@@ -27,6 +27,7 @@ from mainstem.cli import (
     status,
 )
 from mainstem.errors import MainstemError
+from mainstem.progress import keep_interrupts
 
 INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
@@ -71,6 +72,7 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Runs the command line; a failure becomes one line on stderr and an exit code."""
+    keep_interrupts()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("mainstem").setLevel(logging.INFO)  # progress, if stderr is not a terminal
     try:

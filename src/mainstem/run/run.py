@@ -288,8 +288,11 @@ class Run:
             values = {self.name: np.atleast_2d(found.values)}
             return figures.curves(values, f"{found.kind}_regret", steps=found.steps)
         curve = curve.replace(" ", "_")
-        if curve.endswith(traces.PER_CLIENT):
-            return figures.curves(_over_clients(self.trace[curve]), f"running mean of {curve}")
+        each = traces.per_client(curve)
+        if each is not None and curve in self.trace:
+            steps = np.arange(each.every, self.summary.steps + 1, each.every)
+            label = f"running mean of {curve}"
+            return figures.curves(_over_clients(self.trace[curve]), label, steps=steps)
         return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve)
 
     def curve(self, name: str) -> np.ndarray:

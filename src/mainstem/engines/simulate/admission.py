@@ -14,7 +14,7 @@ from mainstem.errors import BadData, BadParameter
 from mainstem.measure.predicted import PREDICTED
 from mainstem.random import root
 from mainstem.replay import first_samples
-from mainstem.run.trace import PER_CLIENT
+from mainstem.run.trace import PER_CLIENT, per_client
 
 CHEAP = 10**7  # numbers touched per step up to which the collective loss is measured by default
 
@@ -40,7 +40,7 @@ def admit(
     check_broadcasts(algorithm, domain)
     _fits(problem, stream)
     algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
-    return _measures(algorithm, problem, stream, measure)
+    return _measures(algorithm, problem, stream, steps, measure)
 
 
 def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
@@ -81,7 +81,11 @@ def _same_losses(problem: Problem, stream: Stream) -> None:
 
 
 def _measures(
-    algorithm: Algorithm, problem: Problem, stream: Stream, measure: Sequence[str] | None
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    steps: int,
+    measure: Sequence[str] | None,
 ) -> tuple[str, ...]:
     if measure is None:
         pairs = stream.clients * (1 if problem.form else stream.clients)
@@ -91,9 +95,13 @@ def _measures(
         raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
     names = [name.replace(" ", "_") if isinstance(name, str) else name for name in measure]
     for name in names:
-        if isinstance(name, str) and name.endswith(PER_CLIENT):
+        column = per_client(name) if isinstance(name, str) else None
+        if column is not None:
             known = [each + PER_CLIENT for each in ("loss", *_metrics(problem, stream))]
-            check.one_of("simulate", "measure", name, known)
+            check.one_of("simulate", "measure", column.of + PER_CLIENT, known)
+            if column.every > steps:
+                wanted = f"have every n-th step for n up to {steps}, the steps of the run"
+                raise check.refuse("simulate", "measure", wanted, name)
         else:
             check.one_of("simulate", "measure", name, [*MEASURES, f"loss{PER_CLIENT}"])
         if name in PREDICTED and not _predicts(problem, name):

@@ -60,11 +60,10 @@ def simulate(
 
     The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on, or a list)
     runs that many rollouts as one program. `measure` asks for columns: collective, consensus, deviation,
-    expected, virtual, average, scores (for AUC, F1 and log loss), predictions (for pinball loss and
-    quantiles of the error), "loss per client"; by default, the collective
-    loss is measured if the clients have models of their own, the problem is convex and not personal, and it is
-    cheap. `weights` (lambda_i of Agarwal et al. 2020, eq. (1)) are the weights of the clients' losses in personal
-    regret.
+    expected, virtual, average, scores (for AUC, F1 and log loss), predictions (for pinball loss and quantiles
+    of the error), "loss per client", "loss per client every 10" (steps). By default, the collective loss is
+    measured if the clients have models of their own, the problem is convex and not personal, and it is cheap.
+    `weights` (lambda_i of Agarwal et al. 2020, eq. (1)) are the weights of the clients' losses in personal regret.
 
     With a `folder`, the trace is written to disk during the run, with a checkpoint every `checkpoint` seconds;
     a call with the same arguments resumes from it, or returns the run if it is finished. `plain` takes the

@@ -12,7 +12,7 @@ from filelock import BaseFileLock
 from mainstem.engines.simulate.stage import EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
-from mainstem.run.trace import PER_CLIENT, File
+from mainstem.run.trace import File, per_client
 from mainstem.spec import unnamed
 
 PENDING = 2**15  # the most steps held in memory before they are written
@@ -76,8 +76,9 @@ class Recorder:
     ) -> None:
         """Records the rows up to `step`, after which the run is in `state()`."""
         many = len(self.seeds) > 1
-        rows = {name: _stored(name, row) for name, row in rows.items()}
         rows = rows if many else {name: row[None] for name, row in rows.items()}
+        steps = np.arange(self.step + 1, step + 1)
+        rows = {name: _stored(name, row, steps) for name, row in rows.items()}
         self._watch(rows["loss"], rows.pop(EACH_LOSS))
         total = rows.pop("average", None)
         if total is not None:
@@ -132,9 +133,11 @@ class Recorder:
             self._lock.release()
 
 
-def _stored(name: str, row: np.ndarray) -> np.ndarray:
-    """A row as it is stored: sums over clients in float64, a number for each client as it was computed."""
-    return np.asarray(row, None if name.endswith(PER_CLIENT) else np.float64)
+def _stored(name: str, rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Rows [seeds, steps, ...] as they are stored: sums over clients in float64, numbers of each client as they
+    were computed, at the steps that the column has."""
+    column = per_client(name)
+    return np.asarray(rows, np.float64) if column is None else rows[:, column.kept(steps)]
 
 
 def _lock_folder(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:

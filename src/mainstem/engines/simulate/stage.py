@@ -25,7 +25,7 @@ from mainstem.base import (
 )
 from mainstem.measure.predicted import PREDICTED
 from mainstem.parts.network import network
-from mainstem.run.trace import PER_CLIENT
+from mainstem.run.trace import per_client
 
 
 class Shape(NamedTuple):
@@ -129,9 +129,8 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
     for name in stage.measure:
         if name in PREDICTED:
             row |= _predicted(PREDICTED[name], stage, models, faced)
-        elif name.endswith(PER_CLIENT):
-            each = {"loss": faced.loss, **faced.metrics}[name.removesuffix(PER_CLIENT)]
-            row[name] = _of_present(each, faced)
+        elif (column := per_client(name)) is not None:
+            row[name] = _of_present({"loss": faced.loss, **faced.metrics}[column.of], faced)
         elif name == "collective" and not stage.problem.convex:
             row |= _sampled_collective(stage, models, faced, t)
         elif name == "deviation":
