@@ -47,6 +47,7 @@ def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
         "check",
         "errors",
         "parts.codec",  # of broadcasts without one: it counts their bits
+        "measure.predicted",  # names of columns
         "parts.network",
         "progress",
         "run.",

@@ -75,7 +75,8 @@ class File(Mapping[str, np.ndarray]):
         types, schema = pyarrow().types, self._file.schema_arrow
         found: dict[str, int | None] = {}
         for name in self._names:
-            kind, width = schema.field(name).type, 1  # type: Any, int | None
+            kind = schema.field(name).type
+            width: int | None = 1
             if types.is_fixed_size_list(kind):
                 kind, width = kind.value_type, kind.list_size
             elif types.is_list(kind):
