@@ -139,11 +139,11 @@ def test_run_saves_compares_and_reuses(tmp_path, file):
     assert figure.stat().st_size > 10_000
     assert figure.with_suffix(".csv").read_text().startswith("algorithm,accuracy,")
     assert r"\toprule" in figure.with_suffix(".tex").read_text()
-    words = "--y", "regret", "--x", "uplink bits", "--set", "simulate.steps=20"
+    words = "--y", "loss", "--x", "uplink bits", "--set", "simulate.steps=20"
     again = mainstem(tmp_path, "run", "digits.toml", *words)
     assert again.returncode == 0
     assert "fedomd" in again.stdout
-    assert "collective regret" in again.stdout
+    assert "loss  uplink bits" in again.stdout
     folders = {row["folder"] for row in found["runs"]}
     assert {
         str(path.relative_to(tmp_path)) for path in tmp_path.glob("runs/digits/fed*")

@@ -39,7 +39,10 @@ def test_in_single_precision_too(nats_server):
     [
         pytest.param({"participation": parts.bernoulli(0.7)}, marks=pytest.mark.slow),
         {"participation": parts.exactly(2), "sync": parts.every(3), "codec": parts.top_k(5)},
-        {"participation": parts.bernoulli(0.4), "sync": parts.after_steps([1, 4, 5, 11, 16])},
+        pytest.param(
+            {"participation": parts.bernoulli(0.4), "sync": parts.after_steps([1, 4, 5, 11, 16])},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=repr,
 )
