@@ -167,38 +167,42 @@ def made(where: str, module: ModuleType, table: Any) -> Any:
     if not isinstance(table, Mapping) or "name" not in table:
         first = min(factories, key=str.lower)
         raise BadSpec(f'{where}: wants a table with a name, such as name = "{first}"')
-    return _call(where, factories, table)
+    return _call(where, factories, table, data=module is streams)
 
 
-def _call(where: str, factories: Mapping[str, Callable[..., Any]], table: Mapping[str, Any]) -> Any:
+def _call(
+    where: str,
+    factories: Mapping[str, Callable[..., Any]],
+    table: Mapping[str, Any],
+    data: bool,
+) -> Any:
     known(where, "name", [table["name"]], factories)
     factory, name = factories[table["name"]], table["name"]
     arguments = {key: given for key, given in table.items() if key != "name"}
     takes = parameters(factory)
     if not takes_anything(factory):
         known(f"{where} {name}", "key", arguments, takes)
-    values = {key: _value(f"{where} {key}", given) for key, given in arguments.items()}
+    values = {key: _value(f"{where} {key}", given, data) for key, given in arguments.items()}
     for parameter, needed in takes.items():
         if needed and parameter not in values:
             raise BadSpec(f"{where}: {name} needs {parameter}")
     return factory(**values)
 
 
-def _value(where: str, value: Any) -> Any:
+def _value(where: str, value: Any, data: bool = True) -> Any:
     """Builds a part from a nested table; returns any other value unchanged."""
-    return part(where, value) if isinstance(value, Mapping) else value
+    return part(where, value, data) if isinstance(value, Mapping) else value
 
 
-def part(where: str, table: Mapping[str, Any]) -> Any:
-    """Builds what a nested table names: a part, a theorem's step size, a deal, or a wrapped problem or stream."""
+def part(where: str, table: Mapping[str, Any], data: bool = True) -> Any:
+    """Builds what a nested table names: a part, a theorem's step size or a wrapped problem; with `data` also a
+    deal or a stream. Without it the table names no file of this machine: no algorithm or problem needs one."""
     if "name" not in table:
         return made(where, parts, table)
     steps = {name: getattr(theory, name) for name in theory.STEPS}
-    homes = [plugins.factories(module) for module in (parts, problems, streams)]
-    found: dict[str, Any] = {}
-    for home in (*homes[::-1], steps):
-        found |= home
-    return _call(where, found | DEALS, table)
+    found = DEALS | plugins.factories(streams) if data else {}
+    found = found | plugins.factories(problems) | plugins.factories(parts) | steps
+    return _call(where, found, table, data)
 
 
 def known(where: str, what: str, given: Iterable[Any], allowed: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ def test_noise_is_refused(noise):
     with pytest.raises(Refused):
         read_upload(noise)
     with pytest.raises(Refused):
-        read_broadcast(noise)
+        read_broadcast(noise, 2)
 
 
 @pytest.mark.parametrize("length", range(0, len(pack_upload(UPLOAD)), 7))
@@ -61,7 +61,7 @@ def test_an_upload_that_is_cut_short_is_refused(length):
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=300), st.binary(max_size=64))
 def test_a_broadcast_is_read_as_it_was_packed(merged, params):
     broadcast = Broadcast(b"12345678", 9, 100, np.array(merged), np.array(merged) + 1, params)
-    read = read_broadcast(pack_broadcast(broadcast))
+    read = read_broadcast(pack_broadcast(broadcast), len(merged))
     assert (read.version, read.step, read.params) == (9, 100, params)
     assert read.merged.tolist() == merged
     assert read.received.tolist() == [step + 1 for step in merged]
@@ -78,7 +78,7 @@ def test_a_flipped_bit_of_a_broadcast_is_noticed():
         broken = bytearray(packed)
         broken[bit // 8] ^= 1 << bit % 8
         with pytest.raises(Refused):
-            read_broadcast(bytes(broken))
+            read_broadcast(bytes(broken), 20)
 
 
 @modest

@@ -130,13 +130,14 @@ def test_five_hundred_clients_join_and_learn(pace, processes):
 class Listener:
     """Records when each broadcast came, and the newest merged step of each client."""
 
-    def __init__(self):
+    def __init__(self, clients):
+        self.clients = clients
         self.times = []
         self.merged = None
 
     async def receive(self, message):
         self.times.append(time.monotonic())
-        self.merged = read_broadcast(message.data).merged
+        self.merged = read_broadcast(message.data, self.clients).merged
 
     def longest(self, since):
         """The longest time without a broadcast, from `since` to now."""
@@ -151,8 +152,8 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def listening(url):
-    listener, connection = Listener(), await connections.connect(url)
+async def listening(url, clients):
+    listener, connection = Listener(clients), await connections.connect(url)
     await connection.subscribe(Subjects("scale").broadcast("*"), cb=listener.receive)
     yield listener
     await connection.close()
@@ -167,7 +168,7 @@ def test_a_stalled_process_delays_nobody_past_the_deadline_and_comes_back(pace, 
     stalled = crowds[-1]
 
     async def lived():
-        async with listening(made.url) as listener:
+        async with listening(made.url, clients) as listener:
             await listener.until(lambda merged: (merged > 5).all())
             stalled.send_signal(signal.SIGSTOP)
             await asyncio.sleep(1.0)  # what it had sent before is merged by then

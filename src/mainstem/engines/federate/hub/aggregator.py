@@ -23,7 +23,7 @@ from mainstem.engines.federate.protocol.messages import (
     Upload,
     read_upload,
 )
-from mainstem.engines.federate.protocol.run_document import MAX_FIRST_SYNC, RunDocument
+from mainstem.engines.federate.protocol.run_document import LAST_STEP, MAX_FIRST_SYNC, RunDocument
 from mainstem.engines.federate.protocol.state_format import Bundle, pack, unpack
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.errors import BrokenRun
@@ -34,7 +34,6 @@ HARMLESS = {
 }  # an honest client that was killed or disconnected can send these
 # Arrays with a number for each client that are part of the stored state.
 PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
-LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
 
 
 class Accepted(NamedTuple):

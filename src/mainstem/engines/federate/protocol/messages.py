@@ -21,7 +21,6 @@ VERSION = 3  # 3: broadcasts tell merged steps from received ones
 _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
-MAX_BROADCAST = 2**34  # bytes
 SMALL = 2**16  # bytes up to which a message may be cached, or published without an acknowledgement
 HEADROOM = 1024  # bytes of the server's largest message that are left for its own headers
 GOODBYE = b"left"  # the last heartbeat of a client that leaves
@@ -132,12 +131,18 @@ def pack_broadcast(broadcast: Broadcast) -> bytes:
     return b"".join([head, struct.pack("<I", check), lags, broadcast.params])
 
 
-def read_broadcast(data: bytes) -> Broadcast:
-    """Decodes a broadcast, or raises `Refused`. Small ones are cached: many clients of a process read the same."""
-    return _read_cached(data) if len(data) <= SMALL else _read(data)
+def most_broadcast_bytes(clients: int, params: int) -> int:
+    """An upper bound on the size of a broadcast with `params` bytes of a model."""
+    return _BROADCAST.size + 17 * clients + 64 + params  # zlib adds less
 
 
-def _read(data: bytes) -> Broadcast:
+def read_broadcast(data: bytes, clients: int) -> Broadcast:
+    """Decodes a broadcast to this many clients, or raises `Refused`. Small ones are cached: many clients of a
+    process read the same."""
+    return _read_cached(data, clients) if len(data) <= SMALL else _read(data, clients)
+
+
+def _read(data: bytes, wanted: int) -> Broadcast:
     size = _BROADCAST.size
     if len(data) < size:
         raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {size}")
@@ -147,9 +152,13 @@ def _read(data: bytes) -> Broadcast:
     rest = memoryview(data)[size:]
     if check != zlib.crc32(rest, zlib.crc32(memoryview(data)[: size - 4])):
         raise Refused(Reason.CHECKSUM)
+    if clients != wanted:  # before anything of that size is unpacked
+        raise Refused(Reason.SHAPE, f"steps of {clients} clients, the run has {wanted}")
+    if max(step, version) >= 2**62:
+        raise Refused(Reason.ROUND, f"step {step} of version {version}")
     try:
         lags = np.frombuffer(zlib.decompressobj().decompress(rest[:length], 16 * clients), "<i8")
-    except zlib.error as error:
+    except (zlib.error, ValueError) as error:
         raise Refused(Reason.MALFORMED, str(error)) from None
     if lags.size != 2 * clients:
         raise Refused(Reason.MALFORMED, f"{lags.size} steps where {2 * clients} are announced")

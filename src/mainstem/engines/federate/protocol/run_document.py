@@ -17,7 +17,14 @@ import numpy as np
 from mainstem import check, experiment
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import error_feedback, run_context
-from mainstem.engines.federate.protocol.messages import VERSION
+from mainstem.engines.federate.protocol.messages import (
+    VERSION,
+    Broadcast,
+    Reason,
+    Refused,
+    most_broadcast_bytes,
+    read_broadcast,
+)
 from mainstem.engines.federate.protocol.subjects import Subjects, token
 from mainstem.errors import BadSpec, MainstemError
 from mainstem.spec import name_of
@@ -28,7 +35,13 @@ DTYPES = ("float32", "float64")
 HASHED = "hashed"
 DEADLINE = 1.0  # default in seconds, at the free pace
 _NO_CHANGE = contextlib.nullcontext()
-MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur, in a run without an end
+MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur
+# A document comes from elsewhere: nothing larger is built from it.
+MAX_CLIENTS = 10**5
+MAX_PARAMETERS = 10**8
+MAX_DEPTH = 32  # of its tables
+LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
+LIMITS = {"staleness": 10**6, "pending": 10**4, "strikes": 10**9}
 
 
 class Rules(NamedTuple):
@@ -98,6 +111,31 @@ class RunDocument(NamedTuple):
         word, codec = self.dtype.itemsize, self.algorithm.downlink
         return word * self.broadcast if codec is None else codec.nbytes(self.broadcast, 8 * word)
 
+    @property
+    def most_broadcast_bytes(self) -> int:
+        """An upper bound on the size of a whole broadcast."""
+        return most_broadcast_bytes(len(self.clients), self.broadcast_bytes)
+
+    def read_broadcast(self, data: bytes) -> Broadcast:
+        """Decodes a broadcast of this run. Raises `Refused` for one that its hub would not send."""
+        found = read_broadcast(data, len(self.clients))
+        if found.run != self.digest:
+            raise Refused(Reason.RUN)
+        if found.version > LAST_STEP:
+            raise Refused(Reason.VERSION, str(found.version))
+        steps = np.concatenate([[found.step], found.merged, found.received])
+        if steps.min() < 0 or steps.max() > LAST_STEP:
+            raise Refused(Reason.ROUND, f"steps from {steps.min()} to {steps.max()}")
+        if len(found.params) != self.broadcast_bytes:
+            raise Refused(Reason.SHAPE, f"{len(found.params)} bytes, {self.broadcast_bytes} wanted")
+        try:
+            model = self.decoded(found.params)
+        except ValueError as error:
+            raise Refused(Reason.MALFORMED, str(error)) from None
+        if not np.isfinite(model).all():
+            raise Refused(Reason.NOT_FINITE)
+        return found
+
     def decoded(self, params: bytes) -> np.ndarray:
         """The model in a broadcast."""
         codec = self.algorithm.downlink
@@ -134,6 +172,10 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
             raise BadSpec(f"{where}: a federation runs one [[algorithm]], got {len(listed)}")
         listed = listed[0]
     problem, algorithm = experiment.pieces(content["problem"], listed, where)
+    if problem.parameters > MAX_PARAMETERS:
+        raise BadSpec(
+            f"{where}: the model has {problem.parameters} parameters, at most {MAX_PARAMETERS}"
+        )
     rules = _rules(f"{where}: [federate]", content["federate"])
     plain = {
         "problem": content["problem"],
@@ -173,15 +215,41 @@ def encode(document: RunDocument) -> bytes:
 
 
 def decode(data: bytes, run: str) -> RunDocument:
-    """Decodes a run document. Refuses one of another version of the protocol."""
-    content = json.loads(data)
-    version = content.pop("protocol", 1)
+    """Decodes a run document. Refuses one of another version of the protocol, or one that no hub would write."""
+    try:
+        content = json.loads(data)
+        version = content.pop("protocol", 1)
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise _unreadable(run, error) from None
     if version != VERSION:
         raise MainstemError(
             f"{run}: its hub uses version {version} of the protocol, this client version {VERSION}: "
             "install the same version of mainstem on both"
         )
-    return parse(content, run)
+    if _deeper(content, MAX_DEPTH):
+        raise _unreadable(run, f"its tables are more than {MAX_DEPTH} deep")
+    try:
+        return parse(content, run)
+    except MainstemError:
+        raise
+    except Exception as error:  # whatever it contains, the client gets a reason
+        raise _unreadable(run, error) from error
+
+
+def _unreadable(run: str, reason: object) -> BadSpec:
+    kind = f"{type(reason).__name__}: " if isinstance(reason, Exception) else ""
+    return BadSpec(f"{run}: its document cannot be read: {kind}{reason!s:.200}")
+
+
+def _deeper(content: Any, depth: int) -> bool:
+    """Whether tables and lists are nested more than `depth` deep."""
+    level = [content]
+    for _ in range(depth):
+        inside = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for values in inside for each in values if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def with_own_problem(document: RunDocument, problem: Problem) -> RunDocument:
@@ -206,7 +274,8 @@ def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
         raise BadSpec(
             f'{where}: step = "auto" needs data, which a hub does not have: give a number'
         )
-    if not algorithm.sync.after(np.arange(1, (rules.steps or MAX_FIRST_SYNC) + 1)).any():
+    first = min(rules.steps or MAX_FIRST_SYNC, MAX_FIRST_SYNC)
+    if not algorithm.sync.after(np.arange(1, first + 1)).any():
         raise BadSpec(
             f"{where}: {name_of(algorithm)} never syncs here: there is nothing to federate"
         )
@@ -242,15 +311,15 @@ def _rules(where: str, table: Any) -> Rules:
     check.one_of("federate", "pace", rules.pace, PACES)
     check.one_of("federate", "dtype", rules.dtype, DTYPES)
     check.integer("federate", "seed", rules.seed, least=0, most=2**63 - 1)
-    for name in ("staleness", "pending", "strikes"):
-        check.integer("federate", name, getattr(rules, name), least=1)
+    for name, most in LIMITS.items():
+        check.integer("federate", name, getattr(rules, name), least=1, most=most)
     if rules.steps is not None:
-        check.integer("federate", "steps", rules.steps, least=1)
+        check.integer("federate", "steps", rules.steps, least=1, most=LAST_STEP)
     if rules.gather is not None:
         check.integer("federate", "gather", rules.gather, least=1)
         if rules.gather > len(rules.clients):
-            most = f"be at most the {len(rules.clients)} clients"
-            raise check.refuse("federate", "gather", most, rules.gather)
+            wanted = f"be at most the {len(rules.clients)} clients"
+            raise check.refuse("federate", "gather", wanted, rules.gather)
     if rules.pace == "free" and rules.deadline is None and rules.gather is None:
         rules = rules._replace(deadline=DEADLINE)  # else an absent client would stop all others
     if rules.deadline is not None:
@@ -270,9 +339,10 @@ def _as_tuple(given: Any) -> tuple[Any, ...] | None:
 def _roster(given: Any) -> tuple[str, ...]:
     """The names of the clients. A number n stands for the names "0" to "n - 1"."""
     if isinstance(given, int) and not isinstance(given, bool):
-        return tuple(map(str, range(check.integer("federate", "clients", given, least=1))))
+        count = check.integer("federate", "clients", given, least=1, most=MAX_CLIENTS)
+        return tuple(map(str, range(count)))
     wanted = "be a number of clients or a list of their names"
-    if not isinstance(given, list | tuple) or not given:
+    if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_CLIENTS:
         raise check.refuse("federate", "clients", wanted, given)
     names = tuple(token("federate", "clients", name) for name in given)
     if len(set(names)) != len(names):

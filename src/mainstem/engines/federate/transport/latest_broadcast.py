@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 
 from nats.aio.client import Client
@@ -9,18 +10,14 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from mainstem.engines.federate.protocol.chunking import Reassembler, chunk_of
-from mainstem.engines.federate.protocol.messages import (
-    MAX_BROADCAST,
-    Broadcast,
-    Refused,
-    read_broadcast,
-)
+from mainstem.engines.federate.protocol.messages import Broadcast, Reason, Refused
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.transport.connection import FAILED
+from mainstem.engines.federate.transport.tasks import log
 
 
 class LatestBroadcast:
-    """Holds the newest valid broadcast on `subject(chunk)`."""
+    """Holds the newest valid broadcast on `subject(chunk)`, and counts those that it refuses."""
 
     def __init__(
         self, document: RunDocument, js: JetStreamContext, subject: Callable[[int | str], str]
@@ -30,7 +27,8 @@ class LatestBroadcast:
         self._document = document
         self._js = js
         self._subject = subject
-        self._reassembler = Reassembler(MAX_BROADCAST)
+        self.refused: Counter[str] = Counter()
+        self._reassembler = Reassembler(document.most_broadcast_bytes)
 
     async def follow(self, connection: Client) -> None:
         """Subscribes, and fetches the newest that was published before."""
@@ -42,7 +40,7 @@ class LatestBroadcast:
         with contextlib.suppress(*FAILED, Refused):
             first = await self._stored(0)
             header = chunk_of(first)
-            reassembler, data = Reassembler(MAX_BROADCAST), None
+            reassembler, data = Reassembler(self._document.most_broadcast_bytes), None
             for n in range(1 if header is None else header.total):
                 data = reassembler.add(first if n == 0 else await self._stored(n))
             if data is not None:
@@ -56,16 +54,29 @@ class LatestBroadcast:
     async def _received(self, message: Msg) -> None:
         try:
             data = self._reassembler.add(message.data)
-        except Refused:  # a chunk was missed
-            await self.fetch()
+        except Refused as refusal:
+            if refusal.reason is not Reason.MALFORMED:
+                self._refuse(refusal)
+                return
+            await self.fetch()  # a chunk was missed
             return
         if data is not None:
             self._accept(data)
 
     def _accept(self, data: bytes) -> None:
-        with contextlib.suppress(Refused):
-            broadcast = read_broadcast(data)
-            newer = self.value is None or broadcast.version > self.value.version
-            if broadcast.run == self._document.digest and newer:
-                self.value = broadcast
-                self.changed.set()
+        try:
+            broadcast = self._document.read_broadcast(data)
+        except Refused as refusal:
+            self._refuse(refusal)
+            return
+        if self.value is None or broadcast.version > self.value.version:
+            self.value = broadcast
+            self.changed.set()
+
+    def _refuse(self, refusal: Refused) -> None:
+        """Counts a refusal, and logs the first, the tenth, the hundredth and so on."""
+        self.refused[refusal.reason] += 1
+        count = self.refused.total()
+        if str(count).strip("0") == "1":
+            run = self._document.rules.run
+            log.warning("%s: a broadcast was refused, number %d: %s", run, count, refusal)

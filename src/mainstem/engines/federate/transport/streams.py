@@ -8,12 +8,7 @@ from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, StreamConfig
 
 from mainstem.engines.federate.protocol.chunking import Reassembler
-from mainstem.engines.federate.protocol.messages import (
-    MAX_BROADCAST,
-    Broadcast,
-    Refused,
-    read_broadcast,
-)
+from mainstem.engines.federate.protocol.messages import Broadcast, Refused
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.errors import BrokenRun
 
@@ -57,7 +52,11 @@ async def stored_broadcasts(
     js: JetStreamContext, document: RunDocument
 ) -> AsyncIterator[Broadcast]:
     """The broadcasts that the server still has, oldest first."""
-    subjects, reassembler, remaining = document.subjects, Reassembler(MAX_BROADCAST), 1
+    subjects, reassembler, remaining = (
+        document.subjects,
+        Reassembler(document.most_broadcast_bytes),
+        1,
+    )
     subscription = await js.subscribe(
         subjects.broadcast("*"), stream=subjects.broadcast_stream, ordered_consumer=True
     )
@@ -68,7 +67,7 @@ async def stored_broadcasts(
             with contextlib.suppress(Refused):
                 data = reassembler.add(message.data)
                 if data is not None:
-                    yield read_broadcast(data)
+                    yield document.read_broadcast(data)
     except TimeoutError:
         return  # the hub was killed before its first broadcast
     finally:
