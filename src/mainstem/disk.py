@@ -10,6 +10,15 @@ import numpy as np
 
 from mainstem.errors import BrokenRun
 
+PRIVATE = 0o600  # a file that only its user may read
+
+
+def private_folder(path: Path) -> Path:
+    """Makes a folder that only its user may enter, if there is none; one that is there keeps its permissions."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
 
 def write(path: Path, data: bytes | str, mode: int = 0o666) -> Path:
     """Writes `data` to `path` atomically. The file never has more permissions than `mode`."""

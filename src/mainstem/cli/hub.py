@@ -38,11 +38,13 @@ def hub(
     """
     from mainstem.engines.federate.hub.process import run_hub
     from mainstem.engines.federate.protocol.run_document import read
+    from mainstem.engines.federate.transport.connection import shown
 
     document = read(file, set_ or [])
     place = folder or Path("runs") / file.stem
 
-    def started(where: str) -> None:
+    def started(url: str) -> None:
+        where = shown(url)
         if json:
             print(output.line({"url": where, "run": document.rules.run}), flush=True)
         else:

@@ -39,9 +39,10 @@ def join(
     Example: mainstem join nats://127.0.0.1:4222 --run load --client AEP --stream aep.csv
     """
     from mainstem.engines.federate.client.learner import join as joined
-    from mainstem.engines.federate.client.sample_sources import feed
+    from mainstem.engines.federate.client.sample_sources import feed, is_function
 
-    sys.path.insert(0, "")  # so that a module in the current folder is found
+    if is_function(stream):
+        sys.path.insert(0, "")  # so that a module in the current folder is found
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the client leaves as after Ctrl-C
     place = folder or Path("runs") / f"{run}-{client}"
     with joined(

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mainstem.disk import lock, write
+from mainstem.disk import PRIVATE, lock, private_folder, write
 from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.protocol.state_format import pack, unpack
 from mainstem.errors import BrokenRun
@@ -16,12 +16,11 @@ class Persistence:
     """The folder of one client of one run. One process can use it at a time."""
 
     def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder = private_folder(folder)
         self._lock = lock(folder)
         count = folder / "client.count"
         if not count.exists() or count.stat().st_size != 8:
-            write(count, bytes(8))
+            write(count, bytes(8), PRIVATE)
         self._count = np.memmap(count, np.int64, "r+")
 
     @property
@@ -46,7 +45,7 @@ class Persistence:
         arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
         for step, data in pending.items():
             arrays[f"upload {step}"] = np.frombuffer(data, np.uint8)
-        write(self._file, pack(values, arrays))
+        write(self._file, pack(values, arrays), PRIVATE)
 
     def load(self, state: ClientState) -> dict[int, bytes]:
         """Restores the state. Returns the uploads that were pending."""

@@ -12,6 +12,11 @@ from mainstem.errors import BadData, MainstemError
 Pair = tuple[Any, Any]  # x, y
 
 
+def is_function(source: str) -> bool:
+    """Whether a source is module:function, and no file."""
+    return ":" in source and Path(source).suffix not in (".csv", ".parquet")
+
+
 def feed(
     source: str, target: str | None = None, after: int = 0, words: bool = False
 ) -> Iterator[Pair]:
@@ -25,7 +30,7 @@ def feed(
         rows = _csv(path)
     elif path.suffix == ".parquet":
         rows = _parquet(path)
-    elif ":" in source:
+    elif is_function(source):
         return itertools.islice(_called(source), after, None)
     else:
         raise BadData(f"{source}: wants a .csv or .parquet file, or module:function")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mainstem.disk import lock, npz, write
+from mainstem.disk import PRIVATE, lock, npz, private_folder, write
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.transport.connection import answering, connect
@@ -35,7 +35,7 @@ def run_hub(
     `report` with the status every second. The model is written to `folder` at the end, also after Ctrl-C or
     SIGTERM.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     with answering(), contextlib.ExitStack() as stack:
         stack.callback(lock(folder).release)
         if url is None:
@@ -104,5 +104,5 @@ async def _report_status(hub: Hub, report: Report) -> None:
 
 def _write_result(hub: Hub, folder: Path) -> None:
     """Writes the model and the status."""
-    write(folder / "model.npz", npz({"model": hub.aggregator.model}))
-    write(folder / "status.json", json.dumps(hub.status(), indent=1))
+    write(folder / "model.npz", npz({"model": hub.aggregator.model}), PRIVATE)
+    write(folder / "status.json", json.dumps(hub.status(), indent=1), PRIVATE)

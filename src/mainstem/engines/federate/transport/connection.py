@@ -126,12 +126,19 @@ async def _connected(url: str, settings: dict[str, Any]) -> Client:
         await connection.connect(**settings | first)
     except (OSError, nats.errors.Error, TimeoutError) as error:
         await connection.close()
-        shown = re.sub(r"//[^/@]*@", "//", url)
-        raise MainstemError(
-            f"{shown}: no connection to a NATS server: {_reason([*why, error])}"
-        ) from None
+        reason = shown(_reason([*why, error]))
+        raise MainstemError(f"{shown(url)}: no connection to a NATS server: {reason}") from None
     connection.options["max_reconnect_attempts"] = settings["max_reconnect_attempts"]
     return connection
+
+
+def shown(url: str) -> str:
+    """The URL as it may be printed: without a user, a password or a token.
+
+    >>> shown("nats://me:w@rd@one:4222,nats://two:4222")
+    'nats://one:4222,nats://two:4222'
+    """
+    return re.sub(r"//[^,]*@", "//", url)
 
 
 def _reason(errors: list[Exception]) -> str:

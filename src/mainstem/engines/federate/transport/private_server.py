@@ -9,6 +9,7 @@ import sysconfig
 import time
 from pathlib import Path
 
+from mainstem.disk import PRIVATE, private_folder, write
 from mainstem.errors import MainstemError
 
 START_TIMEOUT = 10.0  # seconds
@@ -45,13 +46,12 @@ class PrivateServer:
     """
 
     def __init__(self, folder: Path, sync: str = "always"):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder = private_folder(folder)
         self.port = self._port()
         text = CONFIGURATION.format(
             port=self.port, store=json.dumps(str(folder.resolve())), sync=sync
         )
-        (folder / "server.conf").write_text(text)
+        write(folder / "server.conf", text, PRIVATE)
         self._log = (folder / "server.log").open("ab")
         self.process = subprocess.Popen(
             ["sh", "-c", SUPERVISOR, executable(), str(folder / "server.conf")],
