@@ -1,5 +1,6 @@
 """Argument checks: an error names the factory, the parameter, the allowed values and the given value."""
 
+import difflib
 import math
 import numbers
 from collections.abc import Collection
@@ -83,8 +84,18 @@ def counts(owner: str, name: str, value: Any) -> np.ndarray:
 def one_of(owner: str, name: str, value: Any, allowed: Collection[str]) -> str:
     """`value` as one of the `allowed` words."""
     if value not in allowed:
-        raise refuse(owner, name, "be one of " + ", ".join(sorted(allowed)), value)
+        raise refuse(owner, name, "be one of " + listed(value, sorted(allowed)), value)
     return str(value)
+
+
+def listed(value: Any, allowed: Collection[str]) -> str:
+    """The allowed words in a message, with the one that may have been meant.
+
+    >>> listed("score", ["loss", "scores"])
+    'loss, scores (did you mean scores?)'
+    """
+    near = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.8)
+    return ", ".join(allowed) + (f" (did you mean {near[0]}?)" if near else "")
 
 
 def instance(owner: str, name: str, value: Any, kind: type, example: str) -> Any:

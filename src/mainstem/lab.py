@@ -12,7 +12,7 @@ from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.advice import Advice, advise
 from mainstem.base import Algorithm
 from mainstem.engines.simulate import simulate
-from mainstem.errors import BadSpec
+from mainstem.errors import BadSpec, BrokenRun
 from mainstem.experiment import Experiment
 from mainstem.report import figures
 from mainstem.run import Run, compare, load
@@ -60,15 +60,25 @@ def run_file(
 def show_runs(folders: Iterable[Path]) -> Rows:
     """A row for each run in these folders, with its size and the last values of its curves."""
     places = [each for folder in folders for each in _runs_in(folder)]
+    open_ = [place for place in places if _unfinished(place)]
+    if open_ and len(open_) == len(places):
+        raise BrokenRun(f"{open_[0]}: was not finished: run it again to resume")
+    places = [place for place in places if place not in open_]
     runs = [load(place) for place in places]
     named = labels([run.spec for run in runs])
-    return [_shown(name, run, place) for name, run, place in zip(named, runs, places, strict=True)]
+    rows = [_shown(name, run, place) for name, run, place in zip(named, runs, places, strict=True)]
+    later = "unfinished: run it again to resume"
+    return [*rows, *({"algorithm": later, "folder": str(place)} for place in open_)]
 
 
 def _runs_in(folder: Path) -> list[Path]:
     """The folder itself, if it has a run, or the runs inside it."""
-    inside = sorted(each.parent for each in folder.glob("*/run.json"))
-    return [folder] if (folder / "run.json").exists() or not inside else inside
+    inside = sorted(each.parent for each in folder.glob("*/spec.toml"))
+    return [folder] if (folder / "spec.toml").exists() or not inside else inside
+
+
+def _unfinished(place: Path) -> bool:
+    return (place / "spec.toml").exists() and not (place / "run.json").exists()
 
 
 def _shown(name: str, run: Run, place: Path) -> dict[str, Any]:

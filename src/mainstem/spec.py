@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib
+import json
 import sys
 import sysconfig
 import types
@@ -58,6 +59,16 @@ def name_of(made: Value) -> str:
     return made.call()[0]
 
 
+def same(found: Any, wanted: Any) -> bool:
+    """Whether two specs have the same entries, in any order; NaN is equal to NaN.
+
+    >>> same({"a": float("nan"), "b": [1]}, {"b": [1], "a": float("nan")})
+    True
+    """
+    one, other = (json.dumps(each, sort_keys=True, default=str) for each in (found, wanted))
+    return one == other
+
+
 def difference(found: Any, wanted: Any, place: str = "") -> str:
     """The first place at which two specs differ, and what they have there.
 
@@ -67,7 +78,7 @@ def difference(found: Any, wanted: Any, place: str = "") -> str:
     if isinstance(found, dict) and isinstance(wanted, dict):
         for key in [*found, *(key for key in wanted if key not in found)]:
             one, other = found.get(key, "none"), wanted.get(key, "none")
-            if one != other:
+            if not same(one, other):
                 return difference(one, other, f"{place}.{key}" if place else key)
     return f"{place or 'it'} is {found!r:.60} here, {wanted!r:.60} there"
 

@@ -37,6 +37,17 @@ def test_one_run_for_people(runs):
     assert "runs/1" in done.stdout
 
 
+def test_an_unfinished_run_says_so(runs):
+    (runs / "runs" / "1" / "run.json").unlink()
+    done = mainstem(runs, "show", "runs")
+    assert done.returncode == 0
+    assert "unfinished: run it again to resume" in done.stdout
+    (runs / "runs" / "0" / "run.json").unlink()
+    done = mainstem(runs, "show", "runs")
+    assert done.returncode == 1
+    assert "was not finished: run it again to resume" in done.stderr
+
+
 def test_a_pipe_cuts_nothing(runs):
     deep = runs / ("deep" * 20) / ("er" * 60) / "runs"
     deep.parent.mkdir(parents=True)

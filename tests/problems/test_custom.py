@@ -208,3 +208,35 @@ def test_wrong_shapes_are_refused(stream, change, message):
 def test_a_model_without_numbers_is_refused(first, message):
     with pytest.raises(ms.MainstemError, match=message):
         _ = own().replace(first=first).parameters
+
+
+def test_numbers_of_a_module_are_kept_beside_its_parameters():
+    """The rate of a dropout is no parameter; a number in a dictionary may have been meant as one."""
+    problem = ms.problems.custom(
+        lambda key: eqx.nn.Sequential(
+            [eqx.nn.Linear(3, 2, key=key), eqx.nn.Dropout(0.5, inference=True)]
+        ),
+        lambda net, x: net(x),
+        lambda s, y: jnp.sum(s**2),
+        classes=2,
+    )
+    assert problem.parameters == 8
+
+
+@pytest.mark.parametrize(
+    ("first", "scores", "words"),
+    [
+        (lambda key: {"w": jnp.zeros((3, 2)), "b": 0.5}, None, "init gives the number 0.5"),
+        (lambda: jnp.zeros(3), None, r"init\(key\) fails: TypeError"),
+        (
+            lambda key: jnp.zeros((3, 2)),
+            lambda w, x: x @ w,
+            r"shape \(2,\), wanted is .* \(for 2 classes give classes=2",
+        ),
+    ],
+)
+def test_errors_name_what_may_be_meant(first, scores, words):
+    stream = ms.streams.arrays(np.ones((4, 3)), np.ones(4), clients=2)
+    problem = ms.problems.custom(first, scores or (lambda w, x: x @ w["w"]), lambda s, y: s**2)
+    with pytest.raises(ms.MainstemError, match=words):
+        ms.simulate(ms.fedogd(0.1), problem, stream, steps=1)

@@ -135,3 +135,45 @@ def test_other_data_are_refused_and_other_lengths_marked(three):
     assert "difference" not in longer.rows[0]
     with pytest.raises(ms.MainstemError, match="at least one run"):
         ms.compare([])
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda it: it,
+        lambda it: ms.streams.sometimes(it, 0.5),
+        lambda it: ms.streams.in_batches(it, 2),
+    ],
+    ids=["csv", "sometimes", "in_batches"],
+)
+def test_a_loaded_run_is_on_the_data_of_a_fresh_one(wrapped, tmp_path):
+    """The order of a table's entries in a file is another one than in memory."""
+    rows = ["site,a,y", *(f"{n % 2},{'' if n == 5 else n},{n}" for n in range(12))]
+    (tmp_path / "data.csv").write_text("\n".join(rows))
+    stream = wrapped(
+        ms.streams.csv(
+            tmp_path / "data.csv",
+            "y",
+            "site",
+            missing=ms.parts.last_value(),
+            scale=ms.parts.standardised(),
+        )
+    )
+    problem = ms.problems.linear(1)
+    problem = ms.problems.batched(problem) if "in_batches" in repr(stream) else problem
+    fresh = ms.simulate(ms.fedogd(0.1), problem, stream, steps=3)
+    loaded = ms.load(fresh.save(tmp_path / "run"))
+    assert len(ms.compare([fresh, loaded])) == 2
+
+
+def test_a_single_run_and_runs_of_other_seeds(three):
+    assert len(ms.compare(three[0])) == 1
+    seeds = [run(ms.fedogd(0.3), seeds=None, seed=seed) for seed in (0, 5)]
+    assert list(ms.compare(seeds).runs) == ["fedogd seed=0", "fedogd seed=5"]
+
+
+def test_a_number_for_each_client_is_not_compared(three):
+    each = run(ms.fedogd(0.3), measure=["loss per client every 3"])
+    for axes in ({"y": "loss per client every 3"}, {"x": "loss_per_client"}):
+        with pytest.raises(ms.MainstemError, match=r"for each client: see it with run.plot\("):
+            ms.compare([each], **axes)

@@ -147,9 +147,7 @@ def test_what_is_missing_is_named(tmp_path):
         ms.MainstemError, match=r"problem is not known here: ms.load\(folder, problem"
     ):
         ms.load(place, stream=stream).regret()
-    with pytest.raises(
-        ms.MainstemError, match=r"data is not on this machine, or has changed: give regret\(stream="
-    ):
+    with pytest.raises(ms.MainstemError, match=r"data was in memory: give regret\(stream="):
         ms.load(place, problem=problem).regret()
     found = ms.load(place, problem=problem, stream=stream)
     found.domain = None
@@ -159,3 +157,47 @@ def test_what_is_missing_is_named(tmp_path):
         found.regret()
     own = ms.load(place, algorithm=ms.fedogd(0.1), problem=problem)
     assert float(own.regret(stream=stream)) >= 0
+
+
+def test_a_column_by_its_name_with_spaces_and_what_is_no_column():
+    run = ms.simulate(ms.fedogd(0.1), PROBLEM, STREAM, steps=4, measure=["loss per client every 2"])
+    np.testing.assert_array_equal(
+        run.column("loss per client every 2"), run.column("loss_per_client_every_2")
+    )
+    for name, words in (
+        ("accuracy", r"run: accuracy is computed from columns: run.curve\('accuracy'\)"),
+        ("regret", r"run: regret is computed from columns: run.regret\(\)"),
+        ("los", r"los was not recorded; there are .* \(did you mean loss\?\)"),
+    ):
+        with pytest.raises(ms.MainstemError, match=words):
+            run.column(name)
+
+
+def test_data_that_changed_or_is_gone_is_named(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n1,2\n2,4\n3,5\n")
+    made = ms.simulate(ms.fedogd(0.1), ms.problems.linear(1), ms.streams.csv(path, "y"), steps=3)
+    made.save(tmp_path / "run")
+    path.write_text("a,y\n1,2\n2,4\n3,6\n")
+    with pytest.raises(ms.MainstemError, match=r"data\.csv.*changed"):
+        ms.load(tmp_path / "run").regret()
+    path.unlink()
+    with pytest.raises(ms.MainstemError, match=r"data\.csv"):
+        ms.load(tmp_path / "run").regret()
+
+
+def test_a_domain_that_models_may_leave_is_marked():
+    draw = np.random.default_rng(0)
+    stream = ms.streams.arrays(draw.normal(size=(20, 2)), draw.normal(size=20), clients=2)
+    problem = ms.problems.custom(
+        lambda key: np.zeros(2, np.float32),
+        lambda w, x: x @ w,
+        lambda s, y: (s - y) ** 2,
+        convex=True,
+        domain=ms.parts.l2_ball(0.1),
+    )
+    free = ms.simulate(ms.fedogd(0.1), problem, stream, steps=10)
+    assert "in the l2 ball of radius 0.1, which models may leave" in str(free.regret())
+    mirror = ms.parts.euclidean(ms.parts.l2_ball(0.1))
+    inside = ms.simulate(ms.fedomd(0.1, mirror=mirror), problem, stream, steps=10)
+    assert "may leave" not in str(inside.regret())

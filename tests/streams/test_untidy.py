@@ -252,3 +252,23 @@ def test_the_order_of_the_labels_can_be_given(kind, tmp_path):
     for wrong in ("fine", ["fine"], ["fine", "fine"], 3):
         with pytest.raises(BadParameter, match="classes must"):
             make(wrong)
+
+
+@pytest.mark.parametrize(
+    ("target", "features", "settings", "words"),
+    [
+        ("word", ["a"], {"classes": True}, "column 'word' row 2 .* holds nothing: drop the row"),
+        ("y", ["a"], {}, "column 'y' row 3 .*: drop the row, a target has no gaps"),
+        ("y", ["a"], {"missing": ms.parts.last_value()}, "'y' row 3 .*: drop the row"),
+        ("a", ["b", "a"], {}, "the target 'a' is among the features"),
+        ("a", ["b", "b"], {}, "features names 'b' more than once"),
+        ("a", ["day.hours"], {}, r"no column 'day.hours', only .* \(parts of a date: year, month"),
+        ("a", ["wrd"], {}, r"did you mean word\?"),
+        ("a", ["day.hour"], {}, "not a date but string: convert it before"),
+    ],
+)
+def test_what_to_do_about_a_column(tmp_path, target, features, settings, words):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,b,y,word,day\n1,1,1,on,31.12.\n2,2,2,,1.1.\n3,3,,off,2.1.\n")
+    with pytest.raises(BadData, match=words):
+        ms.streams.csv(path, target, features=features, **settings).rows()

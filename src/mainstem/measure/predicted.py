@@ -18,6 +18,9 @@ Curve = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def for_seeds(run: Recorded, name: str, measure: str, curve: Curve) -> np.ndarray:
     """The curve `name` [steps], or [seeds, steps] for several seeds; `measure` is what had to be recorded."""
     predicted, came = PREDICTED[measure]
+    if run.problem is not None and (run.problem.classes == 2) != (measure == "scores"):
+        of = "two classes" if measure == "scores" else "a number as target"
+        raise MainstemError(f"{name}: it is of problems with {of}")
     if predicted not in run.trace:
         raise MainstemError(
             f'{name}: the {measure} were not recorded: simulate(..., measure=["{measure}"])'

@@ -20,6 +20,7 @@ from mainstem.measure.certificate import (
 from mainstem.measure.newton import Hessian, Model, newton
 from mainstem.parts import box, l2_ball
 
+LEAVE = "which models may leave"  # of a domain that no algorithm enforces
 LARGEST_HESSIAN = 2000  # above this number of parameters a Hessian costs more than it saves
 
 
@@ -95,7 +96,7 @@ def settle(domain: Domain | Region, curvature: float, radius: float) -> Region:
         return Region(cut, title)
     if domain.reach != math.inf:
         raise check.refuse("minimise", "domain", "have a support or bounds", domain)
-    return Region(l2_ball(radius), f"l2 ball of radius {radius:g}, which models may leave")
+    return Region(l2_ball(radius), f"l2 ball of radius {radius:g}, {LEAVE}")
 
 
 def quasi_newton(search: Search, radius: float | None, most: int) -> None:

@@ -88,7 +88,7 @@ class Custom(Supervised):
             raise BadData(
                 f"custom: apply gives scores of shape {scores.shape}, wanted is {wanted}: "
                 + ("one for each class" if self.classes else "one prediction")
-                + " (for batches take problems.batched)"
+                + _hint(scores.shape, self.classes)
             )
         for name, of in (("loss", self.cost), *self.recorded):
             paid = _shape(name, of, scores, one[1])
@@ -98,23 +98,36 @@ class Custom(Supervised):
                 )
 
 
+def _hint(shape: tuple[int, ...], classes: int | None) -> str:
+    """What may be meant by scores of another shape."""
+    own = (
+        f"for {shape[0]} classes give classes={shape[0]}, "
+        if len(shape) == 1 and not classes
+        else ""
+    )
+    return f" ({own}for batches take problems.batched)"
+
+
 @functools.lru_cache(maxsize=32)
 def _fixed(first: Callable[[Key], Any]) -> Any:
     """The first model without its numbers: what a module has besides them, such as its activations."""
     with jax.ensure_compile_time_eval():
-        whole = first(jnp.asarray(root(0)))
+        try:
+            whole = first(jnp.asarray(root(0)))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise BadData(f"custom: init(key) fails: {reason}") from error
     if isinstance(whole, Mapping) and STATISTICS in whole:
         raise BadData(
             "custom: init gives batch_stats, which no gradient learns: take a norm of each sample "
             "(LayerNorm, GroupNorm) in the place of BatchNorm"
         )
-    entries = jax.tree.leaves(whole)
-    for entry in entries:
-        if isinstance(entry, float):
-            raise BadData(
+    for path, entry in jax.tree_util.tree_leaves_with_path(whole):
+        if isinstance(entry, float) and not isinstance(path[-1], jax.tree_util.GetAttrKey):
+            raise BadData(  # an attribute of a module, such as the rate of its dropout, is no parameter
                 f"custom: init gives the number {entry}: write jnp.asarray({entry}) if it is to be learnt"
             )
-    if not any(map(_learns, entries)):
+    if not any(map(_learns, jax.tree.leaves(whole))):
         raise BadData(
             "custom: init gives no array of real numbers, so that there is nothing to learn"
         )

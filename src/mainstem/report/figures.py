@@ -134,7 +134,8 @@ def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, labe
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     front = _front([(x.mean(), y.mean()) for x, y in named.values()], label in HIGHER)
-    axes.plot(*zip(*front, strict=True), linestyle="--", color="#999999", linewidth=1.0, zorder=0)
+    line = {"linestyle": "--", "color": "#999999", "linewidth": 1.0, "drawstyle": "steps-post"}
+    axes.plot(*zip(*front, strict=True), **line, zorder=0, label="Pareto front")
     for (name, (x, y)), colour in zip(named.items(), _cycle(len(named)), strict=True):
         spread = {key: _spread(each) for key, each in (("xerr", x), ("yerr", y))}
         axes.errorbar(x.mean(), y.mean(), **spread, fmt="o", color=colour, label=name)

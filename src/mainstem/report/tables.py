@@ -3,12 +3,14 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
 
 DECIMALS = 4, 10  # of a number: at least and at most
+EQUAL = 1e-6  # of a value: a smaller standard error is one of rounding
 SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
 
 
@@ -39,6 +41,8 @@ def cell(row: Mapping[str, Any], name: str, between: str = " ± ") -> str:
         return _text(name, value)
     if value == error == 0:  # a baseline's difference from itself
         return "0"
+    if abs(error) < EQUAL * abs(value):  # the seeds agree, but for rounding
+        return f"{_text(name, value)}{between}0"
     digits = _digits(error)
     return between.join(_text(name, each, digits) for each in (value, error))
 
@@ -49,7 +53,7 @@ def _text(name: str, value: Any, digits: int | None = None) -> str:
     if name.endswith("saving"):
         return f"{100 * value:.1f} %"
     if name.endswith("bits"):
-        return f"{value:.3g}"
+        return f"{value:.3g}" if value < 1000 else f"{value:.2e}"
     return f"{value:.{_digits(value) if digits is None else digits}f}"
 
 
@@ -123,7 +127,10 @@ def latex(rows: Rows) -> str:
 
 def _latex_cell(row: Mapping[str, Any], name: str) -> str:
     shown = cell(row, name, between=r" \pm ")
-    return f"${shown}$" if r"\pm" in shown else _escaped(shown)
+    power = re.fullmatch(r"(.*)e\+0*(\d+)", shown)
+    if power is not None:
+        shown = rf"{power[1]} \times 10^{{{power[2]}}}"
+    return f"${shown}$" if "\\" in shown else _escaped(shown)
 
 
 def _escaped(word: str) -> str:

@@ -11,15 +11,16 @@ import numpy as np
 from mainstem.errors import MainstemError
 from mainstem.measure.regret import default_kind
 from mainstem.report import figures, tables
+from mainstem.run import trace as traces
 from mainstem.run.labels import labels
 from mainstem.run.run import CURVES, Run, overlaid
-from mainstem.spec import difference
+from mainstem.spec import difference, same
 from mainstem.theory.applied import beside, per_client
 from mainstem.theory.beside import Beside
 
 
 def compare(
-    runs: Sequence[Run] | Mapping[str, Run],
+    runs: Run | Sequence[Run] | Mapping[str, Run],
     y: str | None = None,
     *,
     x: str | None = None,
@@ -42,17 +43,24 @@ def compare(
     fedogd step=0.1    ...           0.0 %
     fedogd step=0.5    ...           0.0 %
     """
+    if isinstance(runs, Run):
+        runs = [runs]
     named = runs if isinstance(runs, Mapping) else None
     runs = list(runs.values() if isinstance(runs, Mapping) else runs)
     if not runs:
         raise MainstemError("compare: wants at least one run")
     for n, run in enumerate(runs[1:], 2):
-        if repr(run.spec["stream"]) != repr(runs[0].spec["stream"]):  # NaN is not equal to NaN
+        if not same(run.spec["stream"], runs[0].spec["stream"]):
             found = difference(run.spec["stream"], runs[0].spec["stream"])
             raise MainstemError(
                 f"compare: run {n} saw other data than run 1 ({found}): compare runs on the same stream"
             )
     chosen = "regret" if bound else _column(y or _first(runs))
+    for name in (chosen, *([] if x is None else [_column(x)])):
+        if traces.per_client(name) is not None:
+            raise MainstemError(
+                f"compare: {name} has a number for each client: see it with run.plot({name!r}) or run.to_pandas()"
+            )
     given = named or dict(zip(labels([run.spec for run in runs]), runs, strict=True))
     return Comparison(given, next(iter(given)), chosen, None if x is None else _column(x), bound)
 

@@ -30,7 +30,7 @@ def labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What besides the algorithm may differ between runs on one stream."""
-    chosen = ("dtype", "network", "weights")
+    chosen = ("dtype", "network", "seed", "seeds", "weights")
     return {"problem": spec["problem"]} | {
         name: spec["simulate"][name] for name in chosen if name in spec["simulate"]
     }
@@ -47,7 +47,7 @@ def _differing(table: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
 
 def _is_code(given: Any) -> bool:
     """Whether a value of a spec is the fingerprint of a function, which says nothing to a reader."""
-    return isinstance(given, str) and given.startswith(("code ", UNNAMED))
+    return isinstance(given, str) and (given.startswith(("code ", UNNAMED)) or " sha256 " in given)
 
 
 def _short(given: Any) -> str:

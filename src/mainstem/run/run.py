@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from mainstem import experiment
+from mainstem import check, experiment
 from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
 from mainstem.errors import BadData, MainstemError
 from mainstem.measure import binary, regression
 from mainstem.measure.predicted import PREDICTED
 from mainstem.measure.regret import Regret, regret_of
+from mainstem.measure.solver import LEAVE
 from mainstem.report import figures
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
 from mainstem.run.comparator_cache import stored
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
-from mainstem.spec import difference, plain, unnamed
+from mainstem.spec import difference, plain, same, unnamed
 from mainstem.theory.applied import beside
 from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
@@ -104,9 +105,13 @@ class Run:
 
     def column(self, name: str) -> np.ndarray:
         """A recorded column."""
+        name = name.replace(" ", "_")
+        if name == "regret" or CURVES.get(name) in self.trace:
+            asked = "run.regret()" if name == "regret" else f"run.curve({name!r})"
+            raise MainstemError(f"run: {name} is computed from columns: {asked}")
         if name not in self.trace:
             curves = [curve for curve, needs in CURVES.items() if needs in self.trace]
-            known = ", ".join([*curves, "regret", *self.trace])
+            known = check.listed(name, [*curves, "regret", *self.trace])
             raise MainstemError(f"run: {name} was not recorded; there are {known}")
         values = self.trace[name]
         return values if len(self.summary.seeds) > 1 else values[0]
@@ -225,9 +230,7 @@ class Run:
                 "regret: the run's problem is not known here: ms.load(folder, problem=...)"
             )
         if source is None:
-            raise BadData(
-                "regret: the run's data is not on this machine, or has changed: give regret(stream=...)"
-            )
+            raise BadData(f"regret: {_why(self.spec['stream'])}: give regret(stream=...)")
         if stream is not None:
             _of_the_run("stream", stream, self.spec["stream"])
         if self.domain is None:
@@ -239,7 +242,7 @@ class Run:
                 f"regret: the run had {self.summary.clients} clients, not {source.clients}"
             )
         weights = self.spec["simulate"].get("weights")
-        return regret_of(
+        found = regret_of(
             self.trace,
             self.problem,
             source,
@@ -254,6 +257,9 @@ class Run:
             weights=None if weights is None else np.asarray(weights),
             solve=stored(self.folder, self.problem, source),
         )
+        if self.algorithm is None or not self.algorithm.domain.whole or self.problem.domain.whole:
+            return found
+        return found._replace(title=f"{found.title}, {LEAVE}")
 
     def to_pandas(self) -> Any:
         """The trace and the curves as a data frame, one row for each step and seed."""
@@ -347,7 +353,7 @@ def _of_the_run(name: str, given: Any, wanted: Any) -> None:
     found = None if given is None else plain(given)
     if found is None or unnamed(wanted) or unnamed(found):
         return
-    if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
+    if not same(found, wanted):
         raise BadData(f"load: {name} is not that of the run: {difference(found, wanted)}")
 
 
@@ -376,6 +382,17 @@ def _attempt(package: str, table: Any) -> Any:
         return experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
     except Exception:
         return None
+
+
+def _why(table: Any) -> str:
+    """Why the stream that a table describes cannot be made."""
+    if '"array ' in json.dumps(table):
+        return "the run's data was in memory"
+    try:
+        experiment.made("spec", importlib.import_module("mainstem.streams"), table)
+    except Exception as error:
+        return f"the run's data cannot be read: {str(error).removeprefix('spec ').splitlines()[0]}"
+    return "the run's data cannot be made again"
 
 
 def _over_clients(values: np.ndarray) -> dict[str, np.ndarray]:

@@ -5,10 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mainstem import check
 from mainstem.errors import BadData
 from mainstem.streams.labels import no_label
 
 WORDS = ", not a number: words need classes=True as target, streams.hashed as features"
+FILL = ": fill gaps with missing=parts.last_value(), or drop the row"
+DROP = ": drop the row, a target has no gaps"
 DATES = {  # name of a part of a date -> function of pyarrow.compute
     "year": "year",
     "month": "month",
@@ -29,7 +32,17 @@ def chosen(
     wanted = [target, *([key] if key else []), *(features or [])]
     missing = [name for name in wanted if name not in present and _date(name)[0] not in present]
     if missing:
-        raise BadData(f"{owner}: there is no column {missing[0]!r}, only {', '.join(present)}")
+        parts = f" (parts of a date: {', '.join(DATES)})" if "." in missing[0] else ""
+        raise BadData(
+            f"{owner}: there is no column {missing[0]!r}, only {check.listed(missing[0], present)}{parts}"
+        )
+    if target in (features or []):
+        raise BadData(
+            f"{owner}: the target {target!r} is among the features, which are shown before"
+        )
+    repeated = [name for name in features or [] if list(features or []).count(name) > 1]
+    if repeated:
+        raise BadData(f"{owner}: features names {repeated[0]!r} more than once")
     twice = [name for name in present if present.count(name) > 1]
     if twice:
         raise BadData(f"{owner}: there is more than one column {twice[0]!r}")
@@ -71,8 +84,8 @@ class Reader(NamedTuple):
     before: int  # rows in earlier batches
     clients: np.ndarray  # of each row
 
-    def numbers(self, name: str, gaps: bool = False) -> np.ndarray:
-        """A column as finite floats; with `gaps`, NaN where it is missing."""
+    def numbers(self, name: str, gaps: bool = False, hint: str = FILL) -> np.ndarray:
+        """A column as finite floats; with `gaps`, NaN where it is missing, else `hint` says what to do there."""
         import pyarrow as pa
 
         column = self._column(name)
@@ -89,7 +102,6 @@ class Reader(NamedTuple):
         wrong = np.flatnonzero(~(fine | np.isnan(values)) if gaps else ~fine)
         if wrong.size:
             held = values[wrong[0]]
-            hint = ": fill gaps with missing=parts.last_value(), or drop the row"
             raise self.refused(name, int(wrong[0]), held, hint if np.isnan(held) else "")
         return np.asarray(values)
 
@@ -97,6 +109,8 @@ class Reader(NamedTuple):
         """A column of labels: words, truth values or numbers."""
         values = self.batch.column(name).to_pylist()
         for row, found in enumerate(values):
+            if is_empty(found):
+                raise self.refused(name, row, "nothing", DROP)
             if no_label(found):
                 raise self.refused(name, row, found, ", not an integer label or a word")
         return np.asarray(values)
@@ -115,7 +129,10 @@ class Reader(NamedTuple):
         of, part = _date(name)
         column = self.batch.column(of)
         if not pa.types.is_temporal(column.type):
-            raise BadData(f"{self.owner}: {name!r}: column {of!r} is not a date but {column.type}")
+            raise BadData(
+                f"{self.owner}: {name!r}: column {of!r} is not a date but {column.type}: convert it before, "
+                "such as with pandas.to_datetime"
+            )
         return getattr(pc, DATES[part])(column)
 
     def _advice(self, name: str) -> str:

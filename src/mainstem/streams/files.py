@@ -22,7 +22,7 @@ from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
 from mainstem.parts.scaling import Scale, prepared
-from mainstem.streams.columns import Reader, chosen, keys
+from mainstem.streams.columns import DROP, Reader, chosen, keys
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
 from mainstem.streams.labels import Classes, Labels, as_classes, classes_field, classes_of
@@ -264,7 +264,9 @@ def _spool(file: File, folder: Path) -> Spool:
         for position, name in enumerate(columns):
             shown[place, position] = reader.numbers(name, gaps=file.missing is not None)
         values = (
-            as_classes(reader.labels(target), labels) if file.classes else reader.numbers(target)
+            as_classes(reader.labels(target), labels)
+            if file.classes
+            else reader.numbers(target, hint=DROP)
         )
         hidden[place] = ordered[row : row + len(names)] = values
         row += len(names)

@@ -9,7 +9,7 @@ from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
 from mainstem.parts.scaling import Scale
 from mainstem.streams.arrays import arrays
-from mainstem.streams.columns import Reader, chosen, keys
+from mainstem.streams.columns import DROP, Reader, chosen, keys
 from mainstem.streams.deal import Deal
 from mainstem.streams.labels import Classes
 
@@ -43,7 +43,7 @@ def frame(
     shown = [reader.numbers(name, gaps=missing is not None) for name in columns]
     return arrays(
         np.stack(shown, axis=1),
-        reader.labels(target) if classes else reader.numbers(target),
+        reader.labels(target) if classes else reader.numbers(target, hint=DROP),
         clients,
         deal,
         None if key is None else owners,
