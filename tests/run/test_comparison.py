@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem.report import figures
 
 PROBLEM, STREAM = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
 
@@ -177,3 +178,11 @@ def test_a_number_for_each_client_is_not_compared(three):
     for axes in ({"y": "loss per client every 3"}, {"x": "loss_per_client"}):
         with pytest.raises(ms.MainstemError, match=r"for each client: see it with run.plot\("):
             ms.compare([each], **axes)
+
+
+def test_a_diverging_curve_does_not_flatten_the_others():
+    fine = np.full((2, 20), 0.5)
+    wild = np.where(np.arange(20) < 15, 10.0 ** (2 * np.arange(20)), np.inf) * np.ones((2, 1))
+    axes = figures.curves({"fine": fine, "wild": wild}, "loss").axes[0]
+    assert axes.get_yscale() == "log"
+    assert figures.curves({"fine": fine}, "loss").axes[0].get_yscale() == "linear"

@@ -1,7 +1,7 @@
 """Figures for print: curves and bars with the spread over seeds."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +82,15 @@ def panels(
     for axes in grid.flat[len(titled) :]:
         axes.set_visible(False)
     for n, ((title, named), axes) in enumerate(zip(titled.items(), grid.flat, strict=False)):
+        scales = log + "y" * _explodes(named.values())
         for name, values in named.items():
             t = np.arange(1, values.shape[1] + 1) if steps is None else steps
             t = t[name] if isinstance(t, Mapping) else t
-            _line(axes, t, values, name, colours[name], marked, "y" in log)
+            _line(axes, t, values, name, colours[name], marked, "y" in scales)
             if bounds and name in bounds:
                 text, most = bounds[name]
                 axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=text)
-        _dress(axes, title, across if isinstance(across, str) else across[title], log)
+        _dress(axes, title, across if isinstance(across, str) else across[title], scales)
         if n % columns == 0:
             axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
     _legend(figure, grid)
@@ -164,6 +165,13 @@ def _front(found: list[tuple[float, float]], higher: bool) -> list[tuple[float, 
     return front
 
 
+def _explodes(curves: Iterable[np.ndarray]) -> bool:
+    """Whether a curve diverges, so that the others would be flat lines on a linear axis."""
+    joined = np.concatenate([np.ravel(each) for each in curves])
+    finite = joined[np.isfinite(joined)]
+    return bool(finite.size and (finite > 0).all() and finite.max() > 1e6 * np.median(finite))
+
+
 def _wide(values: Sequence[np.ndarray]) -> bool:
     """Whether the values are positive and so far apart that a logarithmic axis shows them better."""
     joined = np.concatenate(values)
@@ -187,12 +195,13 @@ def save(figure: Any, path: Path) -> Path:
 def _line(
     axes: Any, t: np.ndarray, values: np.ndarray, name: str, colour: str, marked: bool, log: bool
 ) -> None:
-    mean = values.mean(axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):  # a run that diverged
+        mean = values.mean(axis=0)
+        error = 2 * values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
+        low = mean**2 / (mean + error) if log else mean - error  # symmetric on the log axis
     marks = {"marker": "o", "markersize": 3.5} if marked else {}
     axes.plot(t, mean, label=name, color=colour, linewidth=1.6, **marks)
-    if values.shape[0] > 1:
-        error = 2 * values.std(axis=0, ddof=1) / np.sqrt(values.shape[0])
-        low = mean**2 / (mean + error) if log else mean - error  # symmetric on the log axis
+    if len(values) > 1:
         axes.fill_between(t, low, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
