@@ -84,7 +84,7 @@ def test_a_file_that_changed_is_other_data(tmp_path):
     ms.simulate(ms.fedogd(0.1), problem, written(0), steps=20, folder=folder)
     assert float(ms.load(folder).regret()) > 0
     other = written(100)
-    with pytest.raises(ms.MainstemError, match="has changed since: .*: give regret"):
+    with pytest.raises(ms.MainstemError, match=r"has changed since: .*: give regret"):
         ms.load(folder).regret()
     with pytest.raises(
         ms.MainstemError, match=r"another experiment \(stream.checksum is .* here, "
