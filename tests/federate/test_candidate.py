@@ -65,7 +65,41 @@ def test_a_shared_part_alone_is_no_candidate(nats_server):
     asyncio.run(lived())
 
 
-@pytest.mark.parametrize("data", [b"", b"1", b"{}", b'{"version": 1}', b"\xff", b"[1, 2, 3, 4]"])
+def claimed(version=1, samples=1, loss="1.0", candidate="1.0"):
+    """A comparison as JSON text."""
+    found = f'"version": {version}, "samples": {samples}, "loss": {loss}, "candidate": {candidate}'
+    return f"{{{found}}}".encode()
+
+
+def test_claims_add_up_to_a_number():
+    read = read_compared(claimed(loss="-1e100", candidate="1e100"))
+    assert np.isfinite(against([read] * 1000)["regret_at_least"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"1",
+        b"{}",
+        b'{"version": 1}',
+        b"\xff",
+        b"[1, 2, 3, 4]",
+        claimed(loss="1e308"),
+        claimed(candidate="-1e101"),
+        claimed(loss="NaN"),
+        claimed(loss="Infinity"),
+        claimed(loss="1" + "0" * 400),
+        claimed(samples="1" + "0" * 400),
+        claimed(samples=-1),
+        claimed(samples=1.5),
+        claimed(version=-1),
+        claimed(version="true"),
+        claimed(loss="null"),
+        b"[" * 100_000,
+    ],
+    ids=lambda data: data[:60],
+)
 def test_nonsense_is_not_believed(data):
     with pytest.raises((ValueError, TypeError)):
         read_compared(data)

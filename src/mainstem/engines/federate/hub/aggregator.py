@@ -16,6 +16,7 @@ from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
 from mainstem.engines.federate.protocol.messages import (
+    MAX_LOSS,
     UPLOAD_HEADER,
     Broadcast,
     Reason,
@@ -124,7 +125,7 @@ class Aggregator:
             raise Refused(Reason.CLIENT, f"claims to be client {upload.client}")
         if upload.codec != document.codec:
             raise Refused(Reason.CODEC)
-        fine = math.isfinite(upload.loss) and math.isfinite(upload.weight)
+        fine = abs(upload.loss) <= MAX_LOSS and math.isfinite(upload.weight)
         if not fine or upload.weight < 0 or (upload.weight > 0) != (upload.body is not None):
             raise Refused(Reason.NOT_FINITE if not fine else Reason.MALFORMED, "loss or weight")
         if upload.body is not None and len(upload.body) != document.upload_bytes:

@@ -5,7 +5,6 @@ the loss of the best one: the regret is at least the clients' loss minus a candi
 """
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +14,10 @@ import numpy as np
 
 from mainstem import random, replay
 from mainstem.base import Sample
-from mainstem.engines.federate.protocol.messages import Broadcast
+from mainstem.engines.federate.protocol.messages import MAX_LOSS, Broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument
+
+MAX_COUNT = 2**53
 
 
 class Compared(NamedTuple):
@@ -29,10 +30,17 @@ class Compared(NamedTuple):
 
 
 def read_compared(data: bytes) -> Compared:
-    """Decodes a comparison. Raises ValueError or TypeError if it is malformed."""
-    found = Compared(**json.loads(data))
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in found):
-        raise ValueError("not numbers")
+    """Decodes a comparison. Raises ValueError or TypeError if it is malformed, or not what a client can measure."""
+    try:
+        found = Compared(**json.loads(data))
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    counts = found.version, found.samples
+    if not all(type(count) is int and 0 <= count <= MAX_COUNT for count in counts):
+        raise ValueError("not counts")
+    sums = found.loss, found.candidate
+    if not all(type(value) in (int, float) and -MAX_LOSS <= value <= MAX_LOSS for value in sums):
+        raise ValueError("not losses")
     return found
 
 

@@ -23,6 +23,7 @@ _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
 SMALL = 2**16  # bytes up to which a message may be cached, or published without an acknowledgement
 HEADROOM = 1024  # bytes of the server's largest message that are left for its own headers
+MAX_LOSS = 1e100  # that a client may state: sums over clients and steps stay finite
 GOODBYE = b"left"  # the last heartbeat of a client that leaves
 _STEP = struct.Struct("<Q")
 UPLOAD_HEADER = _UPLOAD.size  # bytes
