@@ -30,7 +30,7 @@ class Compared(NamedTuple):
 
 
 def read_compared(data: bytes) -> Compared:
-    """Decodes a comparison. Raises ValueError or TypeError if it is malformed, or not what a client can measure."""
+    """Decodes a comparison. Raises ValueError or TypeError if it is malformed, or not what a client measures."""
     try:
         found = Compared(**json.loads(data))
     except RecursionError as error:
