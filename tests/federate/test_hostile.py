@@ -71,6 +71,12 @@ class Attack:
     def weight(self):
         return self.packed(weight=self.draw.choice([float("nan"), float("inf"), -1.0, 0.0]))
 
+    def heavy(self):
+        return self.packed(weight=self.draw.choice([1.01, 2.0, 1e9, 1e300]))
+
+    def loss(self):
+        return self.packed(loss=self.draw.choice([float("nan"), float("inf"), 1e308, -1e200]))
+
     def body(self):
         numbers = np.frombuffer(self.honest.body).copy()
         numbers[self.draw.randrange(numbers.size)] = self.draw.choice([np.nan, np.inf, -np.inf])

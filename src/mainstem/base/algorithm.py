@@ -4,6 +4,8 @@ import abc
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
+import jax.numpy as jnp
+
 from mainstem.base.domain import Domain
 from mainstem.base.parts import Codec, Collect, Collected, Mirror, Participation, Sync
 from mainstem.base.problem import Gradient, Problem
@@ -133,6 +135,10 @@ class Algorithm(Value):
     @abc.abstractmethod
     def upload(self, client: Any, at: At) -> tuple[Any, Params, Any]:
         """The client after its upload, the message and its weight; weight 0: there is no message."""
+
+    def most_weight(self, k: Any) -> Any:
+        """The largest weight of a message of client k: a hub refuses a larger one."""
+        return jnp.maximum(1.0, self.participation.weight(k))
 
     def sent(self, client: Any, message: Params, decoded: Params, heard: Any) -> Any:
         """The client after its message was encoded, and `decoded` by the server if the client is `heard`."""

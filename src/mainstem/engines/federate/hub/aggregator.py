@@ -33,6 +33,7 @@ HARMLESS = {
     Reason.REPLAYED,
     Reason.STALE,
 }  # an honest client that was killed or disconnected can send these
+ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.
 PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
 
@@ -82,6 +83,8 @@ class Aggregator:
             self._decode = self._decoder()
             self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
             self._encode = jax.jit(self._encoded)
+            most = document.algorithm.most_weight(np.arange(clients))
+            self._most_weight = np.broadcast_to(most, clients) * (1 + ROUNDING)
             self.server = self._start()
             self.model = np.asarray(self._current(self.server))
         self.bases = {
@@ -128,6 +131,8 @@ class Aggregator:
         fine = abs(upload.loss) <= MAX_LOSS and math.isfinite(upload.weight)
         if not fine or upload.weight < 0 or (upload.weight > 0) != (upload.body is not None):
             raise Refused(Reason.NOT_FINITE if not fine else Reason.MALFORMED, "loss or weight")
+        if upload.weight > self._most_weight[k]:
+            raise Refused(Reason.WEIGHT, f"{upload.weight:g}, at most {self._most_weight[k]:g}")
         if upload.body is not None and len(upload.body) != document.upload_bytes:
             wanted = f"{len(upload.body)} bytes, {document.upload_bytes} wanted"
             raise Refused(Reason.SHAPE, wanted)

@@ -44,6 +44,7 @@ class Reason(enum.StrEnum):
     REPLAYED = "replayed"
     STALE = "stale"
     NOT_FINITE = "not finite"
+    WEIGHT = "wrong weight"
     QUARANTINED = "quarantined"
 
 
