@@ -130,6 +130,34 @@ def test_one_liar_changes_a_center_only_among_the_honest(name):
     assert np.all((mean >= honest.min(axis=0)) & (mean <= honest.max(axis=0)))
 
 
+@modest
+@given(seed=st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize("name", CENTERS)
+def test_a_client_has_one_vote_however_often_it_sends(name, seed):
+    """The vote is the mean of its messages."""
+    rng = np.random.default_rng(seed)
+    bodies, weights = world(seed, rng.random(N) < 0.8)
+    client = rng.integers(0, 4, N)
+    arrived = Arrivals(bodies, weights, client, sent=client, base=None)
+    with jax.enable_x64(True):
+        got = CENTERS[name][0].gather(jax.tree.map(jnp.asarray, arrived), 4)
+    votes = [
+        np.average(
+            shortened(bodies[mine]) if "clipped" in name else bodies[mine],
+            axis=0,
+            weights=weights[mine],
+        )
+        for k in range(4)
+        if (mine := (client == k) & (weights > 0)).any()
+    ]
+    assert int(got.count) == len(votes)
+    if votes:
+        center = trimmed(CENTERS[name][0].share) if "trimmed" in name else np.median
+        expected = center(np.array(votes)) if "trimmed" in name else np.median(votes, axis=0)
+        found = np.asarray(got.sum)
+        np.testing.assert_allclose(found, expected * weights.sum(), rtol=1e-10, atol=1e-10)
+
+
 def test_only_the_total_may_be_summed_in_parts():
     assert parts.total().additive
     assert not parts.median().additive

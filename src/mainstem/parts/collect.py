@@ -1,5 +1,7 @@
 """Collect: how the server combines the messages that arrived."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,15 +45,18 @@ class each(Collect):
 
 @value
 class median(Collect):
-    """The coordinate-wise median of the messages, in place of their mean.
+    """The coordinate-wise median of the clients' messages, in place of their mean.
+
+    A client has one vote: the mean of its messages, if several arrive together.
 
     >>> median().additive
     False
     """
 
     def gather(self, got: Arrivals, clients: int) -> Collected:
-        count, rank = jnp.sum(got.weights > 0), jnp.arange(len(got.bodies))
-        return _ranked((rank == (count - 1) // 2) | (rank == count // 2), got, clients)
+        votes, rank = _votes(got, clients), jnp.arange(clients)
+        count = votes.voters
+        return _ranked((rank == (count - 1) // 2) | (rank == count // 2), votes)
 
 
 def _share(owner: str, name: str, share: float) -> float:
@@ -62,7 +67,9 @@ def _share(owner: str, name: str, share: float) -> float:
 
 @value
 class trimmed_mean(Collect):
-    """The mean without the lowest and the highest `share` of the messages, for each coordinate.
+    """The mean without the lowest and the highest `share` of the clients' messages, for each coordinate.
+
+    A client has one vote: the mean of its messages, if several arrive together.
 
     >>> trimmed_mean(0.2)
     trimmed_mean(share=0.2)
@@ -71,10 +78,10 @@ class trimmed_mean(Collect):
     share: float = static(checked=_share)  # static: cuts the same number in every dtype
 
     def gather(self, got: Arrivals, clients: int) -> Collected:
-        count, rank = jnp.sum(got.weights > 0), jnp.arange(len(got.bodies))
-        cuts = np.floor(self.share * np.arange(len(rank) + 1) + 1e-9).astype(np.int32)
-        cut = jnp.asarray(cuts)[count]
-        return _ranked((rank >= cut) & (rank < count - cut), got, clients)
+        votes, rank = _votes(got, clients), jnp.arange(clients)
+        cuts = np.floor(self.share * np.arange(clients + 1) + 1e-9).astype(np.int32)
+        cut = jnp.asarray(cuts)[votes.voters]
+        return _ranked((rank >= cut) & (rank < votes.voters - cut), votes)
 
 
 @value
@@ -98,13 +105,32 @@ class clipped(Collect):
         return self.of.gather(got._replace(bodies=shares[:, None] * got.bodies), clients)
 
 
-def _ranked(kept: jax.Array, got: Arrivals, clients: int) -> Collected:
-    """For each coordinate, the mean of the messages whose rank is in `kept`, in place of the mean of all."""
-    bodies, weights = got.bodies, got.weights
-    arrived = weights > 0
-    count = jnp.sum(arrived)
-    ordered = jnp.sort(jnp.where(arrived[:, None], bodies, jnp.inf), axis=0)
-    use = kept & (jnp.arange(len(bodies)) < count)
+class _Votes(NamedTuple):
+    """The mean message of each client."""
+
+    bodies: jax.Array  # [clients, size]
+    spoken: jax.Array  # [clients], whether it sent any
+    weight: jax.Array  # of all messages
+
+    @property
+    def voters(self) -> jax.Array:
+        """The number of clients that sent any."""
+        return jnp.sum(self.spoken)
+
+
+def _votes(got: Arrivals, clients: int) -> _Votes:
+    arrived = got.weights > 0
+    of_client = jax.ops.segment_sum(got.weights, got.client, clients)
+    shares = jnp.where(arrived, got.weights / of_client[got.client], 0)  # 1 of a single message
+    bodies = jnp.where(arrived[:, None], got.bodies, 0)  # empty rows may contain anything
+    means = jax.ops.segment_sum(shares[:, None] * bodies, got.client, clients)
+    return _Votes(means, of_client > 0, jnp.sum(got.weights))
+
+
+def _ranked(kept: jax.Array, votes: _Votes) -> Collected:
+    """For each coordinate, the mean of the votes whose rank is in `kept`, in place of the mean of all."""
+    clients = len(votes.bodies)
+    ordered = jnp.sort(jnp.where(votes.spoken[:, None], votes.bodies, jnp.inf), axis=0)
+    use = kept & (jnp.arange(clients) < votes.voters)
     center = jnp.sum(jnp.where(use[:, None], ordered, 0), axis=0) / jnp.maximum(jnp.sum(use), 1)
-    weight = jnp.sum(weights)
-    return Collected(center * weight, weight, count, clients)
+    return Collected(center * votes.weight, votes.weight, votes.voters, clients)
