@@ -28,6 +28,8 @@ def test_it_is_the_loop(plain):
     algorithm = ms.fedogd(ETA, downlink=parts.half())
     run = ms.simulate(algorithm, WORLD.problem, WORLD.stream, steps=T, dtype="float64", plain=plain)
     agrees(run, loop(), WORLD.loss)
+    rounded = loop()["server"][-1].astype(np.float16)
+    np.testing.assert_array_equal(run.client_models, np.tile(rounded, (K, 1)))
     assert run.downlink_bits[-1] == T * K * 16 * D
     assert run.uplink_saving == 0
 

@@ -104,7 +104,10 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
     """The server's model, and each client's unless it is the same."""
     if isinstance(state, Shared):
-        return current_broadcast(stage, state.server), None
+        each = None  # the same, unless it was encoded on its way
+        if stage.algorithm.downlink is not None:
+            each = jnp.broadcast_to(state.broadcast, (stage.clients, *state.broadcast.shape))
+        return current_broadcast(stage, state.server), each
     each = jax.vmap(stage.algorithm.model)(clients_of(stage, state))
     return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)
 
