@@ -105,3 +105,12 @@ def test_only_top_k_refuses_a_body_and_only_if_it_is_too_short():
     top_k(5).check(5)
     with pytest.raises(BadParameter, match="top_k: count must be at most the 4 parameters, got 5"):
         top_k(5).check(4)
+
+
+def test_half_precision_is_rounded_in_two_steps_on_every_processor():
+    numbers = np.random.default_rng(0).normal(size=200_000)
+    twice = numbers.astype(np.float32).astype(np.float16)
+    assert (twice != numbers.astype(np.float16)).any()
+    with jax.enable_x64(True):
+        found = jax.jit(lambda x: half().encode(x, None))(numbers)
+    np.testing.assert_array_equal(found, twice)
