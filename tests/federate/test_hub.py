@@ -87,8 +87,9 @@ def test_a_stale_upload_is_refused(nats_server):
     [
         ({"step": 2**31}, Reason.ROUND),
         ({"step": 2**62}, Reason.ROUND),
-        ({"weight": 1e300}, Reason.NOT_FINITE),
-        ({"weight": 1e38, "body": np.full(2, 1e3, np.float32).tobytes()}, Reason.NOT_FINITE),
+        ({"weight": 1e300}, Reason.WEIGHT),
+        ({"weight": 1e38, "body": np.full(2, 1e3, np.float32).tobytes()}, Reason.WEIGHT),
+        ({"loss": 1e300}, Reason.NOT_FINITE),
     ],
 )
 def test_numbers_beyond_all_bounds_are_refused(changes, reason, nats_server):

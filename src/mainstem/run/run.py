@@ -106,7 +106,7 @@ class Run:
     def column(self, name: str) -> np.ndarray:
         """A recorded column."""
         name = name.replace(" ", "_")
-        if name == "regret" or CURVES.get(name) in self.trace:
+        if name not in self.trace and (name == "regret" or CURVES.get(name) in self.trace):
             asked = "run.regret()" if name == "regret" else f"run.curve({name!r})"
             raise MainstemError(f"run: {name} is computed from columns: {asked}")
         if name not in self.trace:

@@ -84,7 +84,9 @@ class Aggregator:
             self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
             self._encode = jax.jit(self._encoded)
             most = document.algorithm.most_weight(np.arange(clients))
-            self._most_weight = np.broadcast_to(most, clients) * (1 + ROUNDING)
+            self._most_weight = np.broadcast_to(np.asarray(most, np.float64), clients) * (
+                1 + ROUNDING
+            )
             self.server = self._start()
             self.model = np.asarray(self._current(self.server))
         self.bases = {
