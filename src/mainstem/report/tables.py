@@ -58,11 +58,11 @@ def _text(name: str, value: Any, digits: int | None = None) -> str:
 
 
 def _digits(value: float) -> int:
-    """The decimals with which a number is shown: four, or as many as two significant digits of it need."""
-    if value == 0 or not math.isfinite(value):
-        return DECIMALS[0]
+    """The decimals with which a number is shown: four, or two significant digits of one that would read 0.0000."""
     least, most = DECIMALS
-    return min(max(least, 1 - math.floor(math.log10(abs(value)))), most)
+    if value == 0 or not math.isfinite(value) or round(value, least):
+        return least
+    return min(1 - math.floor(math.log10(abs(value))), most)
 
 
 def text(rows: Rows) -> str:
