@@ -60,15 +60,15 @@ def run_file(
 def show_runs(folders: Iterable[Path]) -> Rows:
     """A row for each run in these folders, with its size and the last values of its curves."""
     places = [each for folder in folders for each in _runs_in(folder)]
-    open_ = [place for place in places if _unfinished(place)]
-    if open_ and len(open_) == len(places):
-        raise BrokenRun(f"{open_[0]}: was not finished: run it again to resume")
-    places = [place for place in places if place not in open_]
+    unfinished = [place for place in places if _is_unfinished(place)]
+    if unfinished and len(unfinished) == len(places):
+        raise BrokenRun(f"{unfinished[0]}: was not finished: run it again to resume")
+    places = [place for place in places if place not in unfinished]
     runs = [load(place) for place in places]
     named = labels([run.spec for run in runs])
     rows = [_shown(name, run, place) for name, run, place in zip(named, runs, places, strict=True)]
     later = "unfinished: run it again to resume"
-    return [*rows, *({"algorithm": later, "folder": str(place)} for place in open_)]
+    return [*rows, *({"algorithm": later, "folder": str(place)} for place in unfinished)]
 
 
 def _runs_in(folder: Path) -> list[Path]:
@@ -77,7 +77,7 @@ def _runs_in(folder: Path) -> list[Path]:
     return [folder] if (folder / "spec.toml").exists() or not inside else inside
 
 
-def _unfinished(place: Path) -> bool:
+def _is_unfinished(place: Path) -> bool:
     return (place / "spec.toml").exists() and not (place / "run.json").exists()
 
 

@@ -1,6 +1,7 @@
 """A broadcast that no hub would send harms no client: it is refused and counted, and the next one is taken."""
 
 import asyncio
+import contextlib
 import logging
 import random
 import struct
@@ -52,17 +53,22 @@ BAD = {
 }
 
 
+@contextlib.asynccontextmanager
+async def attacked(url):
+    """A hub, a client, and a connection that may publish anything."""
+    content = run_content(FEDOGD, LINEAR, clients=2, gather=1, dtype="float64")
+    async with serving(url, content) as (hub, _), await joined(url, hub, "0") as learner:
+        enemy = await connect(url, None, name="enemy")
+        yield hub, learner, enemy
+        await enemy.close()
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_the_client_follows_the_next_good_one(kind, nats_server, caplog):
     forge, reason = BAD[kind]
 
     async def lived():
-        content = run_content(FEDOGD, LINEAR, clients=2, gather=1, dtype="float64")
-        async with (
-            serving(nats_server.url, content) as (hub, _),
-            await joined(nats_server.url, hub, "0") as learner,
-        ):
-            enemy = await connect(nats_server.url, None, name="enemy")
+        async with attacked(nats_server.url) as (hub, learner, enemy):
             broadcasts = learner.session.uplink._broadcasts
             await learner.learn_one([1.0, 2.0], 1.0)
             await until(lambda: broadcasts.value.version == hub.aggregator.version == 1)
@@ -75,11 +81,21 @@ def test_the_client_follows_the_next_good_one(kind, nats_server, caplog):
             await learner.learn_one([1.0, 3.0], 1.0)
             await until(lambda: broadcasts.value.version == hub.aggregator.version == 2)
             assert np.isfinite(learner.predict_one([1.0, 2.0]))
-            await enemy.close()
 
     with caplog.at_level(logging.WARNING, "mainstem"):
         asyncio.run(lived())
     assert [each.message for each in caplog.records if "broadcast was refused" in each.message]
+
+
+def test_a_candidate_is_checked_too(nats_server):
+    async def lived():
+        async with attacked(nats_server.url) as (hub, learner, enemy):
+            bad = hub.aggregator.broadcast()._replace(params=numbers(np.nan, 0))
+            await enemy.publish(hub.subjects.candidate(0), pack_broadcast(bad))
+            await until(lambda: learner.session.uplink._candidates.refused)
+            assert learner.session.uplink.candidate is None
+
+    asyncio.run(lived())
 
 
 def test_changed_broadcasts_are_read_or_refused():
@@ -103,20 +119,3 @@ def test_changed_broadcasts_are_read_or_refused():
         except Refused:
             refused += 1
     assert refused > 1000
-
-
-def test_a_candidate_is_checked_too(nats_server):
-    async def lived():
-        content = run_content(FEDOGD, LINEAR, clients=1, gather=1, dtype="float64")
-        async with (
-            serving(nats_server.url, content) as (hub, _),
-            await joined(nats_server.url, hub, "0") as learner,
-        ):
-            enemy = await connect(nats_server.url, None, name="enemy")
-            bad = hub.aggregator.broadcast()._replace(params=numbers(np.nan, 0))
-            await enemy.publish(hub.subjects.candidate(0), pack_broadcast(bad))
-            await until(lambda: learner.session.uplink._candidates.refused)
-            assert learner.session.uplink.candidate is None
-            await enemy.close()
-
-    asyncio.run(lived())

@@ -3,9 +3,11 @@
 import os
 import stat
 import sys
+import threading
 
 import pytest
 
+from mainstem.disk import PRIVATE, write
 from mainstem.engines.federate.client.learner import join
 from mainstem.engines.federate.hub.process import run_hub
 from mainstem.engines.federate.protocol.run_document import parse
@@ -38,8 +40,6 @@ def test_folders_of_a_hub_and_a_client(open_umask, tmp_path):
     folder = tmp_path / "runs" / "hub"
 
     def started(url):
-        import threading
-
         def lived():
             here = tmp_path / "runs" / "client"
             with join(url, run=document.rules.run, client="a", folder=here) as learner:
@@ -57,8 +57,6 @@ def test_folders_of_a_hub_and_a_client(open_umask, tmp_path):
 
 
 def test_files_in_a_folder_that_was_open_before(open_umask, tmp_path):
-    from mainstem.disk import PRIVATE, write
-
     assert write(tmp_path / "state", b"1", PRIVATE).stat().st_mode & OTHERS == 0
 
 

@@ -12,8 +12,9 @@ from mainstem.errors import MainstemError
 from mainstem.measure.regret import default_kind
 from mainstem.report import figures, tables
 from mainstem.run import trace as traces
+from mainstem.run.drawing import overlaid
 from mainstem.run.labels import labels
-from mainstem.run.run import CURVES, Run, overlaid
+from mainstem.run.run import CURVES, Run
 from mainstem.spec import difference, same
 from mainstem.theory.applied import beside, per_client
 from mainstem.theory.beside import Beside

@@ -1,15 +1,13 @@
 """Run: the trace, the traffic, the models and the regret of a simulation."""
 
 import functools
-import importlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mainstem import check, experiment
+from mainstem import check
 from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
 from mainstem.errors import BadData, MainstemError
 from mainstem.measure import binary, regression
@@ -20,17 +18,17 @@ from mainstem.report import figures
 from mainstem.run import folder as folders
 from mainstem.run import trace as traces
 from mainstem.run.comparator_cache import stored
+from mainstem.run.drawing import over_clients, overlaid
+from mainstem.run.rebuilding import of_the_run, rebuilt, why_not
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
-from mainstem.spec import difference, plain, same, unnamed
 from mainstem.theory.applied import beside
-from mainstem.theory.beside import Beside
 from mainstem.theory.bound import Bound, Rate
 
 FROM_SCORES = {"auc": binary.auc, "f1": binary.f1, "log_loss": binary.log_loss}
 FROM_PREDICTIONS = {"pinball": regression.pinball, "error_quantile": regression.error_quantile}
 CURVES = {  # what is computed from the columns, each with the column that it needs
-    **dict.fromkeys(FROM_SCORES, PREDICTED["scores"][0]),
-    **dict.fromkeys(FROM_PREDICTIONS, PREDICTED["predictions"][0]),
+    **dict.fromkeys(FROM_SCORES, PREDICTED["scores"].predicted),
+    **dict.fromkeys(FROM_PREDICTIONS, PREDICTED["predictions"].predicted),
     "accuracy": "correct",
     "downlink_bits": "downloads",
     "downlink_bytes": "downloads",
@@ -230,9 +228,9 @@ class Run:
                 "regret: the run's problem is not known here: ms.load(folder, problem=...)"
             )
         if source is None:
-            raise BadData(f"regret: {_why(self.spec['stream'])}: give regret(stream=...)")
+            raise BadData(f"regret: {why_not(self.spec['stream'])}: give regret(stream=...)")
         if stream is not None:
-            _of_the_run("stream", stream, self.spec["stream"])
+            of_the_run("stream", stream, self.spec["stream"])
         if self.domain is None:
             raise BadData(
                 "regret: the run's algorithm is not known here: ms.load(folder, algorithm=...)"
@@ -298,7 +296,7 @@ class Run:
         if each is not None and curve in self.trace:
             steps = np.arange(each.every, self.summary.steps + 1, each.every)
             label = f"running mean of {curve}"
-            return figures.curves(_over_clients(self.trace[curve]), label, steps=steps)
+            return figures.curves(over_clients(self.trace[curve]), label, steps=steps)
         return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve)
 
     def curve(self, name: str) -> np.ndarray:
@@ -341,83 +339,8 @@ def load(
     check_spec(place, spec)
     check_model(place, model, summary)
     check_trace(place, trace, summary)
-    _of_the_run("algorithm", algorithm, spec["algorithm"][0])
-    _of_the_run("problem", problem, spec["problem"])
-    _of_the_run("stream", stream, spec["stream"])
-    algorithm, problem, source, domain = _rebuilt(spec, algorithm, problem, stream)
+    of_the_run("algorithm", algorithm, spec["algorithm"][0])
+    of_the_run("problem", problem, spec["problem"])
+    of_the_run("stream", stream, spec["stream"])
+    algorithm, problem, source, domain = rebuilt(spec, algorithm, problem, stream)
     return Run(spec, summary, trace, model, algorithm, problem, source, domain, place)
-
-
-def _of_the_run(name: str, given: Any, wanted: Any) -> None:
-    """Raises an error if a value is not the one with which the run was made."""
-    found = None if given is None else plain(given)
-    if found is None or unnamed(wanted) or unnamed(found):
-        return
-    if not same(found, wanted):
-        raise BadData(f"load: {name} is not that of the run: {difference(found, wanted)}")
-
-
-def _rebuilt(
-    spec: dict[str, Any],
-    algorithm: Algorithm | None,
-    problem: Problem | None,
-    stream: Stream | None,
-) -> Any:
-    """(algorithm, problem, the stream or how to make it, domain); what came from the user's own code is None."""
-    if algorithm is None:
-        algorithm = _attempt("algorithms", spec["algorithm"][0])
-    problem = _attempt("problems", spec["problem"]) if problem is None else problem
-    domain = None
-    if problem is not None:
-        limited = not problem.domain.whole
-        if limited or algorithm is not None:
-            domain = problem.domain if limited else algorithm.domain
-    rebuilt = functools.partial(_attempt, "streams", spec["stream"])
-    return algorithm, problem, rebuilt if stream is None else stream, domain
-
-
-def _attempt(package: str, table: Any) -> Any:
-    """The value that a table describes; None if it cannot be made: the rest of the run can be read without it."""
-    try:
-        return experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
-    except Exception:
-        return None
-
-
-def _why(table: Any) -> str:
-    """Why the stream that a table describes cannot be made."""
-    if '"array ' in json.dumps(table):
-        return "the run's data was in memory"
-    try:
-        experiment.made("spec", importlib.import_module("mainstem.streams"), table)
-    except Exception as error:
-        return f"the run's data cannot be read: {str(error).removeprefix('spec ').splitlines()[0]}"
-    return "the run's data cannot be made again"
-
-
-def _over_clients(values: np.ndarray) -> dict[str, np.ndarray]:
-    """From a number for each client [seeds, steps, clients]: quantiles over the clients of their running means."""
-    counts = np.cumsum(~np.isnan(values), axis=1)
-    means = np.cumsum(np.nan_to_num(values), axis=1) / np.where(counts > 0, counts, np.nan)
-    shares = {"worst tenth of the clients": 0.9, "median client": 0.5, "best tenth": 0.1}
-    return {name: np.nanquantile(means, share, axis=2) for name, share in shares.items()}
-
-
-def overlaid(found: Mapping[str, Beside]) -> Any:
-    """A figure of measured curves, each with its bound dashed."""
-    units = {each.bound.of for each in found.values()}
-    return figures.curves(
-        {name: each.measured for name, each in found.items()},
-        units.pop() if len(units) == 1 else "regret",
-        steps={name: np.asarray(each.bound.steps) for name, each in found.items()},
-        bounds={
-            name: (_title(each.bound), np.asarray(each.bound.value)) for name, each in found.items()
-        },
-        log="xy",
-    )
-
-
-def _title(bound: Bound | Rate) -> str:
-    if isinstance(bound, Rate):
-        return f"{bound.theorem}, constant fitted: no guarantee"
-    return bound.theorem

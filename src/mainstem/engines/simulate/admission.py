@@ -104,9 +104,8 @@ def _measures(
                 raise check.refuse("simulate", "measure", wanted, name)
         else:
             check.one_of("simulate", "measure", name, [*MEASURES, f"loss{PER_CLIENT}"])
-        if name in PREDICTED and not _predicts(problem, name):
-            of = "two classes" if name == "scores" else "a number as target"
-            wanted = f"leave out {name}: they are of problems with {of}"
+        if name in PREDICTED and not PREDICTED[name].fits(problem):
+            wanted = f"leave out {name}: they are of {PREDICTED[name].of}"
             raise check.refuse("simulate", "measure", wanted, name)
         if name in ("expected", "virtual") and stream.expected is None:
             raise check.refuse(
@@ -119,10 +118,6 @@ def _measures(
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
     return tuple(sorted(set(names)))
-
-
-def _predicts(problem: Problem, name: str) -> bool:
-    return problem.scored is not None and (problem.classes == 2) == (name == "scores")
 
 
 def _metrics(problem: Problem, stream: Stream) -> list[str]:

@@ -23,7 +23,7 @@ from mainstem.base import (
     Setting,
     constant,
 )
-from mainstem.measure.predicted import PREDICTED
+from mainstem.measure.predicted import PREDICTED, Predicted
 from mainstem.parts.network import network
 from mainstem.run.trace import per_client
 
@@ -153,12 +153,12 @@ def _of_present(values: jax.Array, faced: Faced) -> jax.Array:
     return jnp.ravel(jnp.where(here > 0, values, jnp.nan))
 
 
-def _predicted(names: tuple[str, str], stage: Stage, models: Any, faced: Faced) -> Row:
+def _predicted(columns: Predicted, stage: Stage, models: Any, faced: Faced) -> Row:
     """What was predicted for each client, and what came."""
     axis = 0 if len(models) == stage.clients else None
     models = models if axis == 0 else models[0]
     scored = jax.vmap(stage.problem.scored, in_axes=(axis, 0))(models, faced.seen)
-    return {n: _of_present(each, faced) for n, each in zip(names, scored, strict=True)}
+    return {n: _of_present(each, faced) for n, each in zip(columns[:2], scored, strict=True)}
 
 
 def _sampled_collective(stage: Stage, models: Any, faced: Faced, t: Any) -> Row:
