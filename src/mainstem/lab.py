@@ -45,11 +45,12 @@ def run_file(
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
     places = [folder / _named(asked, algorithm) for algorithm in asked.algorithms]
-    runs = [
-        simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
-        for algorithm, place in zip(asked.algorithms, places, strict=True)
-    ]
-    compared = compare(runs, y, x=x)
+    runs: list[Run] = []
+    for algorithm, place in zip(asked.algorithms, places, strict=True):
+        runs.append(
+            simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
+        )
+        compared = compare(runs, y, x=x)  # refuses an unknown column after the first run
     figure = figures.save(compared.figure, folder / "comparison.png")
     compared.to_csv(figure.with_suffix(".csv"))
     compared.to_latex(figure.with_suffix(".tex"))

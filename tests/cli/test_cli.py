@@ -129,6 +129,14 @@ def test_help_has_an_example(tmp_path, command):
     assert "Example: mainstem" in done.stdout or command in ([], ["data"])
 
 
+def test_an_unknown_column_is_refused_after_the_first_run(tmp_path, file):
+    done = mainstem(tmp_path, "run", "digits.toml", "--y", "acuracy")
+    assert done.returncode == 1
+    assert "acuracy" in done.stderr
+    assert "accuracy" in done.stderr
+    assert [path.parent.name.split("-")[0] for path in tmp_path.rglob("run.json")] == ["fedogd"]
+
+
 def test_run_saves_compares_and_reuses(tmp_path, file):
     done = own_process(tmp_path, "run", "digits.toml", "--set", "simulate.steps=20", "--json")
     assert done.returncode == 0, done.stderr

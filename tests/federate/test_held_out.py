@@ -32,11 +32,8 @@ def test_all_agree(seed, nats_server):
     given = {"steps": case.steps, "seed": seed, "network": case.network, "measure": ()}
     for plain in (False, True):
         run = ms.simulate(*arguments, dtype="float64", plain=plain, **given)
-        # FedRes.ERM solves from sums of x x', which square the condition number of the samples.
-        solved = case.loop["algorithm"]["name"] in ("fedres_erm", "fictitious_play")
-        close = dict.fromkeys(("rtol", "atol"), 1e-5 if solved else 1e-9)
-        np.testing.assert_allclose(run.loss, wanted["loss"], **close)
-        np.testing.assert_allclose(vector(run.model), wanted["server"][-1], **close)
+        np.testing.assert_allclose(run.loss, wanted["loss"], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(vector(run.model), wanted["server"][-1], rtol=1e-9, atol=1e-9)
         assert np.array_equal(run.column("uploads"), wanted["uploads"])
     if np.any(case.network.up) or np.any(case.network.down):
         return

@@ -60,6 +60,20 @@ def test_everywhere_it_is_the_minimiser_nearest_the_current_model(seed, rank):
 
 @modest
 @given_forms
+def test_least_squares_is_the_quadratic_of_its_rows(seed, rank):
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((D, D))
+    rows[:rank] = rng.integers(-3, 4, size=(rank, D))
+    targets, current = rng.normal(size=D), rng.normal(size=D)
+    with jax.enable_x64(True):
+        for radius in (None, 0.5):
+            found = ball.least_squares(rows, targets, current, radius)
+            same = ball.quadratic(rows.T @ rows, rows.T @ targets, current, radius)
+            np.testing.assert_allclose(found, same, atol=1e-8)
+
+
+@modest
+@given_forms
 def test_in_a_ball_it_meets_the_optimality_conditions(seed, rank):
     """(A + mI)w = b with m >= 0, and m > 0 only on the sphere: sufficient, and necessary."""
     matrix, vector, current = draw(seed, rank)

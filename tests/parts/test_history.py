@@ -1,4 +1,4 @@
-"""Two memories of the same losses: sums of quadratics, and the samples themselves."""
+"""Two memories of the same losses: a least-squares problem in its smallest form, and the samples themselves."""
 
 import functools
 
@@ -12,13 +12,15 @@ from mainstem.parts import history
 MINE, THEIRS, PARTNERS, CAPACITY, COUNT = 3, 2, 4, 8, 10
 SUMMARY = MINE + THEIRS + 1  # my features, my partner's, the label
 SHAPES = history.Shapes(MINE, THEIRS, SUMMARY)
-MEMORIES = {"sums": history.Sums(2.5), "samples": history.Samples(2.5, CAPACITY)}
+MEMORIES = {"squares": history.Squares(2.5), "samples": history.Samples(2.5, CAPACITY)}
 
 
-def loss(mine, partner, summary):
-    """Both predict, and the sum is off by this much, squared."""
-    score = summary[:MINE] @ mine + summary[MINE:-1] @ partner
-    return (score - summary[-1]) ** 2
+def score(mine, partner, summary):
+    """The sum of what both predict."""
+    return summary[:MINE] @ mine + summary[MINE:-1] @ partner
+
+
+loss = history.Loss(score, lambda score, label: (score - label) ** 2)
 
 
 def world(seed=0):
@@ -117,5 +119,21 @@ def test_partners_may_change_their_minds():
     summary, who, real, partners, current = world(6)
     memories = {name: memory_of(name, (summary, who, real)) for name in MEMORIES}
     for scale in (0.0, 1.0, -0.5):
-        sums, samples = (best(n, m, scale * partners, current) for n, m in memories.items())
-        np.testing.assert_allclose(sums, samples, atol=1e-8)
+        squares, samples = (best(n, m, scale * partners, current) for n, m in memories.items())
+        np.testing.assert_allclose(squares, samples, atol=1e-8)
+
+
+def test_nearly_collinear_features_keep_their_digits():
+    """Condition 1e4, float64: NumPy's fit to 1e-10. Sums of x x' have condition 1e8 and lose eight digits."""
+    rng = np.random.default_rng(7)
+    summary = rng.normal(size=(COUNT, SUMMARY))
+    summary[:, 1] = summary[:, 0] + 1e-4 * summary[:, 1]
+    truth = np.array([0.5, -1.0, 2.0])
+    summary[:, -1] = summary[:, :MINE] @ truth + 1e-3 * rng.normal(size=COUNT)
+    nobody, real = np.zeros((PARTNERS, THEIRS)), np.ones(COUNT, bool)
+    expected = np.linalg.lstsq(summary[:, :MINE], summary[:, -1])[0]
+    free, memory = history.Squares(), history.Squares().empty(SHAPES, PARTNERS, jnp.float64)
+    for n in range(COUNT):
+        memory = free.add(loss, memory, summary[n : n + 1], np.zeros(1, np.int32), real[:1])
+    found = free.best(loss, memory, nobody, np.zeros(MINE))
+    np.testing.assert_allclose(found, expected, atol=1e-10)

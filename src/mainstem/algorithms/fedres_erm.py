@@ -14,7 +14,7 @@ def fedres_erm(
               w^g_{t+1} = \arg\min_{|w| \le D} \sum_i \sum_{s \le t-\alpha} \ell_{i,s}(w, w_{i,t-\alpha})
 
     A client sends its sample (global and local features, label) and the own model that predicted.
-    Squared losses are solved in closed form from sums that do not grow. For other losses give
+    Squared losses are solved in closed form from a triangular factor that does not grow. For other losses give
     `capacity`, the number of samples of each client: they are stored, so that memory grows with them, and
     each minimum is certified inside the ball of `radius`. `simultaneous` is Algorithm 6 of Appendix C,
     where a client minimises given the global model that predicted.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from mainstem import extend as mx
-from mainstem.parts.history import History, Loss, Samples, Shapes, Sums
+from mainstem.parts.history import History, Loss, Samples, Shapes, Squares
 from mainstem.parts.message import residual_of
 from mainstem.parts.sample_summary import Predicted, SampleSummary, Whole
 
@@ -67,7 +67,7 @@ class Resolve(mx.Algorithm):
     @property
     def _history(self) -> History:
         if self.radius is None or self.capacity is None:
-            return Sums(self.radius)
+            return Squares(self.radius)
         return Samples(self.radius, self.capacity)
 
     @property
@@ -122,7 +122,7 @@ class Resolve(mx.Algorithm):
     ) -> tuple[Server, mx.Params]:
         assert got.each is not None
         known, here, heard = residual_of("fedres_erm", gradient), got.each, got.each.weights > 0
-        loss = functools.partial(self._samples.shared_loss, known)
+        loss = Loss(functools.partial(self._samples.shared_score, known), known.penalty)
         length = self._samples.lengths(known)[1]
         summary, models = here.bodies[:, :length], here.bodies[:, length:]
         memory = self._history.add(loss, server.memory, summary, here.client, heard)
@@ -147,4 +147,5 @@ class Resolve(mx.Algorithm):
         return self._history.best(loss, client.memory, partners, client.predicted)
 
     def _own_loss(self, gradient: mx.Gradient) -> Loss:
-        return functools.partial(self._samples.own_loss, residual_of("fedres_erm", gradient))
+        known = residual_of("fedres_erm", gradient)
+        return Loss(functools.partial(self._samples.own_score, known), known.penalty)

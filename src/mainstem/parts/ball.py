@@ -21,9 +21,28 @@ def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -
     """
     eigenvalues, basis = jnp.linalg.eigh(matrix)
     noise = jnp.finfo(eigenvalues.dtype).eps ** 0.75 * jnp.max(jnp.abs(eigenvalues))
-    curved = eigenvalues > noise
-    linear, here = basis.T @ vector, basis.T @ current
-    least = jnp.where(curved, linear / jnp.where(curved, eigenvalues, 1), 0)
+    curve = jnp.where(eigenvalues > noise, eigenvalues, 0)
+    return _of_eigenvalues(curve, basis, basis.T @ vector, current, radius)
+
+
+def least_squares(rows: Any, targets: Any, current: Params, radius: float | None) -> Params:
+    """The minimiser of |rows w - targets| over |w| <= radius (None: everywhere); rows is square.
+
+    If it is not unique, the one nearest to `current`. A singular value within rounding error of zero
+    counts as zero. The rows themselves give twice the digits of rows' rows, whose condition is the square.
+    """
+    left, singular, basis = jnp.linalg.svd(rows)
+    noise = jnp.finfo(singular.dtype).eps ** (2 / 3) * jnp.max(singular)
+    kept = jnp.where(singular > noise, singular, 0)
+    return _of_eigenvalues(kept**2, basis.T, kept * (left.T @ targets), current, radius)
+
+
+def _of_eigenvalues(
+    curve: Any, basis: Any, linear: Any, current: Params, radius: float | None
+) -> Params:
+    """The minimiser of `quadratic`, in the basis of the eigenvectors; flat directions have the eigenvalue 0."""
+    curved, here = curve > 0, basis.T @ current
+    least = jnp.where(curved, linear / jnp.where(curved, curve, 1), 0)
     level = jnp.where(curved, 0, here)  # in flat directions, stay at `current`
     if radius is None:
         return basis @ (least + level)
@@ -31,7 +50,7 @@ def quadratic(matrix: Any, vector: Any, current: Params, radius: float | None) -
     length = jnp.sqrt(jnp.sum(level**2))
     flat = level * jnp.minimum(1, jnp.sqrt(room) / jnp.where(length > 0, length, 1))
     slack = jnp.sum(least**2) <= radius**2
-    edge = on_edge(jnp.where(curved, eigenvalues, 1), jnp.where(curved, linear, 0), radius)
+    edge = on_edge(jnp.where(curved, curve, 1), jnp.where(curved, linear, 0), radius)
     return basis @ jnp.where(slack, least + flat, edge)
 
 

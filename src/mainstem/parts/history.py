@@ -1,7 +1,7 @@
 """History: the losses that one side has seen so far, and the best model for them.
 
 A side is the server or a client; its partners are those on the other side (the server has K, a
-client one). A sample is stored as a vector, its `summary`; its loss is `loss(mine, partner's, summary)`.
+client one). A sample is stored as a vector, its `summary`, which ends with the label.
 """
 
 import abc
@@ -15,7 +15,16 @@ from mainstem.base import Params
 from mainstem.parts import ball
 from mainstem.value import Value, integer, positive, value
 
-Loss = Callable[[Params, Params, Any], Any]
+
+class Loss(NamedTuple):
+    """The loss of a sample: the penalty of a score that is linear in one's own model and the partner's."""
+
+    score: Callable[[Params, Params, Any], Any]  # (mine, partner's, summary) -> score
+    penalty: Callable[[Any, Any], Any]  # (score, label) -> loss
+
+    def value(self, mine: Params, partner: Params, summary: Any) -> Any:
+        """The loss of one's own model on a sample, given the partner's."""
+        return self.penalty(self.score(mine, partner, summary), summary[-1])
 
 
 class Shapes(NamedTuple):
@@ -27,7 +36,7 @@ class Shapes(NamedTuple):
 
 
 class History(Value):
-    """A store of samples, or of their sums."""
+    """A store of samples, or of what the best model needs of them."""
 
     @abc.abstractmethod
     def empty(self, shapes: Shapes, partners: int, dtype: Any) -> Any:
@@ -42,47 +51,58 @@ class History(Value):
         """The best model for all stored samples, given the partners' models."""
 
 
-class Moments(NamedTuple):
-    """Sums of quadratic losses. Their size does not grow with the number of samples."""
+class Triangle(NamedTuple):
+    """A least-squares problem in its smallest form: |matrix mine + sum of cross partner - vector|.
 
-    matrix: Any  # [mine, mine]
-    vector: Any  # [mine]
+    Its size does not grow with the number of samples.
+    """
+
+    matrix: Any  # [mine, mine], triangular
     cross: Any  # [partners, mine, partner]
+    vector: Any  # [mine]
 
 
 @value
-class Sums(History):
-    """For quadratic losses: sufficient statistics, and the minimum in closed form."""
+class Squares(History):
+    """For squared losses: a triangular factor to which samples are added by QR, and the minimum in closed form.
+
+    Sums of x x' would be cheaper, but have half the digits: in float32, three or four.
+    """
 
     radius: float | None = positive(default=None)
 
-    def empty(self, shapes: Shapes, partners: int, dtype: Any) -> Moments:
-        return Moments(
+    def empty(self, shapes: Shapes, partners: int, dtype: Any) -> Triangle:
+        return Triangle(
             jnp.zeros((shapes.mine, shapes.mine), dtype),
-            jnp.zeros(shapes.mine, dtype),
             jnp.zeros((partners, shapes.mine, shapes.partner), dtype),
+            jnp.zeros(shapes.mine, dtype),
         )
 
-    def add(self, loss: Loss, memory: Moments, summary: Any, who: Any, real: Any) -> Moments:
+    def add(self, loss: Loss, memory: Triangle, summary: Any, who: Any, real: Any) -> Triangle:
         mine, partner = jnp.zeros_like(memory.vector), jnp.zeros_like(memory.cross[0, 0])
 
-        def one(summary: Any, real: Any) -> Moments:
-            slope = jax.grad(loss)
-            matrix = jax.jacfwd(slope)(mine, partner, summary)
-            cross = jax.jacfwd(slope, argnums=1)(mine, partner, summary)
-            parts = matrix, -slope(mine, partner, summary), cross
-            return Moments(*(jnp.where(real, part, 0) for part in parts))
+        def row(summary: Any, real: Any) -> tuple[Any, Any, Any]:
+            score, label = loss.score(mine, partner, summary), summary[-1]
+            slope = jax.grad(loss.penalty)
+            scale = jnp.sqrt(jax.grad(slope)(score, label))
+            ours, theirs = jax.grad(loss.score, argnums=(0, 1))(mine, partner, summary)
+            parts = scale * ours, scale * theirs, -slope(score, label) / scale
+            return jax.tree.map(lambda part: jnp.where(real, part, 0), parts)
 
-        new = jax.vmap(one)(summary, real)
-        return Moments(
-            memory.matrix + jnp.sum(new.matrix, axis=0),
-            memory.vector + jnp.sum(new.vector, axis=0),
-            memory.cross.at[who].add(new.cross),
+        size = mine.size
+        ours, theirs, targets = jax.vmap(row)(summary, real)
+        basis, matrix = jnp.linalg.qr(jnp.concatenate([memory.matrix, ours]))
+        old, new = basis[:size], basis[size:]
+        cross = jnp.einsum("mn,pmq->pnq", old, memory.cross)
+        return Triangle(
+            matrix,
+            cross.at[who].add(new[:, :, None] * theirs[:, None, :]),
+            old.T @ memory.vector + new.T @ targets,
         )
 
-    def best(self, loss: Loss, memory: Moments, partners: Any, current: Params) -> Params:
-        vector = memory.vector - jnp.einsum("pmq,pq->m", memory.cross, partners)
-        return ball.quadratic(memory.matrix, vector, current, self.radius)
+    def best(self, loss: Loss, memory: Triangle, partners: Any, current: Params) -> Params:
+        targets = memory.vector - jnp.einsum("pmq,pq->m", memory.cross, partners)
+        return ball.least_squares(memory.matrix, targets, current, self.radius)
 
 
 class StoredSamples(NamedTuple):
@@ -122,7 +142,7 @@ class Samples(History):
         counted = jnp.maximum(jnp.sum(real), 1)
 
         def mean(mine: Params) -> Any:
-            each = jax.vmap(jax.vmap(loss, (None, None, 0)), (None, 0, 0))
+            each = jax.vmap(jax.vmap(loss.value, (None, None, 0)), (None, 0, 0))
             losses = each(mine, partners, memory.summaries)
             return jnp.sum(jnp.where(real, losses, 0)) / counted
 

@@ -1,4 +1,4 @@
-"""Summaries of samples in FedRes.ERM: what server and clients store of a sample, and its loss."""
+"""Summaries of samples in FedRes.ERM: what server and clients store of a sample, and predict."""
 
 import abc
 from typing import Any, ClassVar
@@ -27,12 +27,12 @@ class SampleSummary(Value):
         """What the client sends of it."""
 
     @abc.abstractmethod
-    def own_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        """The loss of a client's own model on a stored sample."""
+    def own_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
+        """The prediction of a client's own model on a stored sample, with the partner's."""
 
     @abc.abstractmethod
-    def shared_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        """The loss of the shared model on a sample that was sent."""
+    def shared_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
+        """The prediction of the shared model on a sample that was sent, with the partner's."""
 
 
 @value
@@ -51,16 +51,12 @@ class Whole(SampleSummary):
     def sent(self, known: Residual, pair: Pair, seen: Any) -> Params:
         return self.stored(known, pair, seen)
 
-    def own_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        return self._joint(known, partner, mine, summary)
+    def own_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
+        return self.shared_score(known, partner, mine, summary)
 
-    def shared_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        return self._joint(known, mine, partner, summary)
-
-    def _joint(self, known: Residual, shared: Params, own: Params, summary: Any) -> Any:
+    def shared_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
         width = known.widths[0]
-        score = known.shared(shared, summary[:width]) + known.own(own, summary[width:-1])
-        return known.penalty(score, summary[-1])
+        return known.shared(mine, summary[:width]) + known.own(partner, summary[width:-1])
 
 
 @value
@@ -79,8 +75,8 @@ class Predicted(SampleSummary):
     def sent(self, known: Residual, pair: Pair, seen: Any) -> Params:
         return known.summary(pair.own, seen)
 
-    def own_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        return known.penalty(known.own(mine, summary[:-2]) + summary[-2], summary[-1])
+    def own_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
+        return known.own(mine, summary[:-2]) + summary[-2]
 
-    def shared_loss(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
-        return known.penalty(known.shared(mine, summary[:-2]) + summary[-2], summary[-1])
+    def shared_score(self, known: Residual, mine: Params, partner: Params, summary: Any) -> Any:
+        return known.shared(mine, summary[:-2]) + summary[-2]

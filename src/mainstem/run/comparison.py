@@ -62,6 +62,9 @@ def compare(
             raise MainstemError(
                 f"compare: {name} has a number for each client: see it with run.plot({name!r}) or run.to_pandas()"
             )
+        if name != "regret":
+            for run in runs:
+                run.curve(name)  # refuses names that it does not have
     given = named or dict(zip(labels([run.spec for run in runs]), runs, strict=True))
     return Comparison(given, next(iter(given)), chosen, None if x is None else _column(x), bound)
 

@@ -8,7 +8,6 @@ changes no state.
 """
 
 import enum
-import functools
 import struct
 import zlib
 from typing import NamedTuple
@@ -138,13 +137,8 @@ def most_broadcast_bytes(clients: int, params: int) -> int:
     return _BROADCAST.size + 17 * clients + 64 + params  # zlib adds less
 
 
-def read_broadcast(data: bytes, clients: int) -> Broadcast:
-    """Decodes a broadcast to this many clients, or raises `Refused`. Small ones are cached: many clients of a
-    process read the same."""
-    return _read_cached(data, clients) if len(data) <= SMALL else _read(data, clients)
-
-
-def _read(data: bytes, wanted: int) -> Broadcast:
+def read_broadcast(data: bytes, wanted: int) -> Broadcast:
+    """Decodes a broadcast to this many clients, or raises `Refused`."""
     size = _BROADCAST.size
     if len(data) < size:
         raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {size}")
@@ -166,9 +160,6 @@ def _read(data: bytes, wanted: int) -> Broadcast:
         raise Refused(Reason.MALFORMED, f"{lags.size} steps where {2 * clients} are announced")
     merged, received = step - lags[:clients], step - lags[clients:]
     return Broadcast(run, version, step, merged, received, bytes(rest[length:]))
-
-
-_read_cached = functools.lru_cache(maxsize=16)(_read)
 
 
 def pack_heartbeat(step: int, missing: np.ndarray) -> bytes:

@@ -18,6 +18,7 @@ from mainstem import check, experiment
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import error_feedback, run_context
 from mainstem.engines.federate.protocol.messages import (
+    SMALL,
     VERSION,
     Broadcast,
     Reason,
@@ -118,6 +119,17 @@ class RunDocument(NamedTuple):
 
     def read_broadcast(self, data: bytes) -> Broadcast:
         """Decodes a broadcast of this run. Raises `Refused` for one that its hub would not send."""
+        if len(data) > SMALL:
+            return self._checked_broadcast(data)
+        found = _recent.get((self.digest, data))
+        if found is None:
+            found = self._checked_broadcast(data)
+            if len(_recent) >= RECENT:
+                _recent.clear()
+            _recent[self.digest, data] = found
+        return found
+
+    def _checked_broadcast(self, data: bytes) -> Broadcast:
         found = read_broadcast(data, len(self.clients))
         if found.run != self.digest:
             raise Refused(Reason.RUN)
@@ -152,6 +164,9 @@ class RunDocument(NamedTuple):
         return _NO_CHANGE if now == wanted else jax.enable_x64(wanted)
 
 
+RECENT = 16
+# Small broadcasts that were checked, by document and content: many clients of a process read the same.
+_recent: dict[tuple[bytes, bytes], Broadcast] = {}
 _decode = jax.jit(lambda codec, code, size: codec.decode(code, size), static_argnums=2)
 
 
