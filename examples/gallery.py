@@ -200,6 +200,33 @@ def central() -> Figure:
     return figures.curves(curves, SO_FAR, log="xy")
 
 
+def guarded() -> Figure:
+    """One site of four with features that are eight times too large."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(4, 300, 5)).astype(np.float32)
+    targets = features @ np.array([1.0, -2.0, 0.5, 1.5, -1.0], np.float32)
+    targets += 0.1 * rng.normal(size=targets.shape).astype(np.float32)
+    features[3] *= 8
+
+    def honest(algorithm: Algorithm, sites: int) -> np.ndarray:
+        rows = features[:sites].reshape(-1, 5), targets[:sites].reshape(-1)
+        stream = ms.streams.arrays(*rows, keys=np.repeat(np.arange(sites), 300))
+        problem, asked = ms.problems.linear(5), ["loss per client"]
+        run = ms.simulate(algorithm, problem, stream, steps=150, measure=asked)
+        losses = run.column("loss_per_client")[:, :3].mean(axis=1)
+        return np.cumsum(losses)[None] / np.arange(1, 151)
+
+    plain = ms.fedogd(step=0.05)
+    curves = {
+        "without the faulty site": honest(plain, 3),
+        "with it, guarded": honest(ms.guarded(plain), 4),
+        "with it": honest(plain, 4),
+    }
+    figure = figures.curves(curves, SO_FAR, log="xy")
+    figure.axes[0].set_ylim(0.01, 1e4)  # the last one has no limit
+    return figure
+
+
 GALLERY: dict[str, Callable[[], Figure]] = {
     figure.__name__: figure
     for figure in (
@@ -212,6 +239,7 @@ GALLERY: dict[str, Callable[[], Figure]] = {
         fedres_sgd,
         fedres_erm,
         fictitious_play,
+        guarded,
         independent,
         central,
     )

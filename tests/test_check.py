@@ -25,6 +25,7 @@ def nothing(*anything):
 
 X, Y = np.ones((4, 2)), np.arange(4)
 FUNCTIONS = {"init": nothing, "apply": nothing, "loss": nothing}
+OGD = algorithms.fedogd(0.1)
 SCHEDULE = {"step": parts.adagrad(0.1)}
 BALL = {"domain": parts.l2_ball(1)}
 REGRESSION, STREAM = problems.personal(2, 2), streams.alternating(3)
@@ -116,6 +117,10 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ),
     ("algorithms", "FollowResiduals", {"step": 1, "own_step": 0}, "FollowResiduals: own_step must"),
     ("algorithms", "FollowResiduals", {"step": 1, "message": "x"}, "FollowResiduals: message must"),
+    ("parts", "each", {"base": "no"}, "each: base must be true or false, got 'no'"),
+    ("algorithms", "guarded", {"of": 3}, "guarded: of must be an algorithm such as fedogd"),
+    ("algorithms", "guarded", {"of": OGD, "factor": 0}, "guarded: factor must be above 0, got 0"),
+    ("algorithms", "guarded", {"of": OGD, "hold": 0}, "guarded: hold must be above 0, got 0"),
     ("algorithms", "Resolve", {"radius": 0}, "Resolve: radius must be above 0, got 0"),
     (
         "algorithms",

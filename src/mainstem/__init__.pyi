@@ -16,6 +16,7 @@ from .algorithms.fedres_erm import fictitious_play as fictitious_play
 from .algorithms.fedres_sgd import central as central
 from .algorithms.fedres_sgd import fedres_sgd as fedres_sgd
 from .algorithms.fedsea import fedsea as fedsea
+from .algorithms.guarded import guarded as guarded
 from .algorithms.ofediq import fedogd as fedogd
 from .algorithms.ofediq import ofedavg as ofedavg
 from .algorithms.ofediq import ofediq as ofediq

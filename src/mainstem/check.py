@@ -35,6 +35,17 @@ def integer(owner: str, name: str, value: Any, least: int, most: int | None = No
     return whole
 
 
+def flag(owner: str, name: str, value: Any) -> bool:
+    """`value`, which must be a bool.
+
+    >>> flag("linear", "intercept", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise refuse(owner, name, "be true or false", value)
+    return bool(value)
+
+
 def number(owner: str, name: str, value: Any) -> float:
     """`value`, a number or an array of no dimensions, as a finite float."""
     if getattr(value, "ndim", None) == 0:

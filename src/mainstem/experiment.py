@@ -195,13 +195,15 @@ def _value(where: str, value: Any, data: bool = True) -> Any:
 
 
 def part(where: str, table: Mapping[str, Any], data: bool = True) -> Any:
-    """Builds what a nested table names: a part, a theorem's step size or a wrapped problem; with `data` also a
-    deal or a stream. Without it the table names no file of this machine: no algorithm or problem needs one."""
+    """Builds what a nested table names: a part, a theorem's step size, a wrapped problem or algorithm; with `data`
+    also a deal or a stream. Without it the table names no file of this machine, for no algorithm needs one."""
     if "name" not in table:
         return made(where, parts, table)
     steps = {name: getattr(theory, name) for name in theory.STEPS}
     found = DEALS | plugins.factories(streams) if data else {}
-    found = found | plugins.factories(problems) | plugins.factories(parts) | steps
+    for module in (algorithms, problems, parts):
+        found = found | plugins.factories(module)
+    found = found | steps
     return _call(where, found, table, data)
 
 

@@ -11,7 +11,7 @@ from mainstem.testing import World
 from mainstem.testing.worlds import in_batches, world_for
 from mainstem.value import parameters
 
-USUAL = {"step": 0.1, "rate": 0.5}  # for parameters without a default
+USUAL = {"step": 0.1, "rate": 0.5, "of": ms.fedogd(0.1)}  # for parameters without a default
 
 
 class Case(NamedTuple):
@@ -32,6 +32,19 @@ def _usual(name: str) -> Case:
 
 
 CASES: dict[str, Case] = {name: _usual(name) for name in algorithms.__all__} | {
+    "guarded models": Case(ms.guarded(ms.fedomd(0.1, sync=parts.every(3)), factor=0.5)),
+    "guarded samples": Case(ms.guarded(ms.fedres_sgd(0.1), factor=0.5, hold=1.5)),
+    "guarded error feedback": Case(
+        ms.guarded(
+            ms.fedogd(
+                0.1,
+                participation=parts.bernoulli(0.6),
+                codec=parts.error_feedback(parts.quantiser(2, blocks=3)),
+                collect=parts.median(),
+            ),
+            factor=0.5,
+        )
+    ),
     "ofediq quantised": Case(ms.ofediq(0.1, rate=0.4, period=3, levels=3, blocks=4)),
     "ofediq median": Case(ms.ofediq(0.1, rate=0.9, collect=parts.median())),
     "fedogd adam": Case(

@@ -127,8 +127,9 @@ class Federation:
         """The last model of the same run in the simulator."""
         import jax
 
+        algorithm = experiment.made("algorithm", algorithms, self.content["algorithm"])
         run = ms.simulate(
-            experiment.made("algorithm", algorithms, self.content["algorithm"]),
+            ms.guarded(algorithm) if self.rules.get("guard", True) else algorithm,
             experiment.made("problem", problems, self.content["problem"]),
             stream_of(self.content),
             steps=self.rules["steps"],

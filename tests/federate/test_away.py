@@ -170,7 +170,7 @@ def test_in_lockstep_it_must_bring_its_folder(nats_server):
 
 def test_nobody_waits_for_who_is_not_there(nats_server):
     async def lived():
-        content = run_content(FEDOGD, LOGISTIC, clients=3, deadline=10**6)
+        content = run_content(FEDOGD, LOGISTIC, clients=3, deadline=10**6, quorum=1, guard=False)
         async with (
             serving(nats_server.url, content) as (hub, _),
             await joined(nats_server.url, hub, "0") as one,
@@ -185,5 +185,33 @@ def test_nobody_waits_for_who_is_not_there(nats_server):
             assert hub.aggregator.version == 1  # the other is there, and waited for
             await two.close()
             await until(lambda: hub.aggregator.merged.tolist() == [2, 0, 0])
+
+    asyncio.run(lived())
+
+
+def test_the_last_to_leave_does_not_write_the_model(nats_server):
+    """Of three clients, two are wanted in a merge; at most the deadline later, when they have come."""
+
+    async def lived():
+        content = run_content(FEDOGD, LOGISTIC, clients=3, deadline=0.2)
+        async with (
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0") as one,
+            await joined(nats_server.url, hub, "1") as two,
+        ):
+            each = rows(20)
+            await one.learn_one(*next(each))
+            await asyncio.sleep(0.6)
+            assert hub.aggregator.version == 0
+            await two.learn_one(*next(each))
+            await until(lambda: hub.aggregator.version == 1)
+            before = hub.aggregator.model.copy()
+            await two.close()
+            for _ in range(3):
+                await one.learn_one(*next(each))
+            await asyncio.sleep(0.6)
+            assert hub.aggregator.version == 1
+            assert np.array_equal(hub.aggregator.model, before)
+            assert hub.status()["waiting"] == {"clients": 1, "quorum": 2}
 
     asyncio.run(lived())

@@ -17,6 +17,7 @@ QUICK = (
     "fedres_sgd",
     "fedogd error feedback",
     "fedomd rounded broadcasts",
+    "guarded models",
 )
 
 

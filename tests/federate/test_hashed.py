@@ -35,7 +35,8 @@ def test_lockstep_equals_the_simulation(nats_server):
 
     model, loss = asyncio.run(lived())
     stream = ms.streams.hashed(ROWS, LABELS, 16, clients=2, deal=ms.streams.in_time())
-    run = ms.simulate(ms.fedogd(0.3), ms.problems.logistic(16), stream, steps=T, dtype="float64")
+    algorithm = ms.guarded(ms.fedogd(0.3))
+    run = ms.simulate(algorithm, ms.problems.logistic(16), stream, steps=T, dtype="float64")
     np.testing.assert_allclose(model, run.models["server"], atol=1e-9)
     assert loss / 2 == pytest.approx(run.loss.sum(), abs=1e-6)
 

@@ -142,9 +142,8 @@ def endured(url, each):
     assert set(Reason) - {Reason.STALE, Reason.QUARANTINED, Reason.OVERSIZED} <= set(found), found
     assert steps[0] == steps[1] > 0
     problem = ms.problems.softmax(64, 10)
-    run = ms.simulate(
-        ms.fedogd(step=0.1), problem, DIGITS, steps=steps[0], dtype="float64", measure=()
-    )
+    algorithm = ms.guarded(ms.fedogd(step=0.1))
+    run = ms.simulate(algorithm, problem, DIGITS, steps=steps[0], dtype="float64", measure=())
     model = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(run.model)])
     assert abs(params - model).max() < 1e-9
     print(f"{found}, {steps[0]} honest steps, MB after each kind: {[round(x) for x in memory]}")

@@ -174,7 +174,7 @@ def test_a_second_hub_is_refused_at_its_first_write(nats_server):
             await other.open()
             async with await joined(nats_server.url, hub, "0") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.aggregator.version == 1 and other.aggregator.has_quorum())
+                await until(lambda: hub.aggregator.version == 1 and other.aggregator.is_complete())
             with pytest.raises(BrokenRun, match="another hub"):
                 await other.serve()
             await connection.close()
@@ -226,7 +226,10 @@ def test_a_model_larger_than_a_message_crosses_and_learns(nats_server):
         ({"run": "two words"}, "letters, digits"),
         ({"deadline": 0}, "above 0"),
         ({"deadlin": 1}, "did you mean deadline"),
-        ({"gather": 3}, "at most the 2 clients"),
+        ({"gather": 3}, "at most 2"),
+        ({"quorum": 3}, "at most 2"),
+        ({"gather": 1, "quorum": 2}, "at most gather, 1"),
+        ({"guard": 1}, "true or false"),
         ({"features": ["a"]}, "features names 1, the problem has"),
     ],
 )

@@ -86,7 +86,9 @@ def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_
 
     model = asyncio.run(lived())
     run = ms.simulate(
-        *(ms.ofediq(0.1, rate=0.7, levels=3, blocks=14), ms.problems.softmax(64, 10), stream),
+        ms.guarded(ms.ofediq(0.1, rate=0.7, levels=3, blocks=14)),
+        ms.problems.softmax(64, 10),
+        stream,
         steps=steps,
         seed=3,
         dtype="float64",

@@ -9,6 +9,7 @@ from mainstem.algorithms.fedres_erm import fedres_erm, fictitious_play
 from mainstem.algorithms.fedres_sgd import central, fedres_sgd
 from mainstem.algorithms.fedsea import fedsea
 from mainstem.algorithms.follow_residuals import FollowResiduals
+from mainstem.algorithms.guarded import guarded
 from mainstem.algorithms.ofediq import fedogd, ofedavg, ofediq
 from mainstem.algorithms.resolve import Resolve
 from mainstem.algorithms.send_epochs import SendEpochs
@@ -29,6 +30,7 @@ __all__ = [
     "fedres_sgd",
     "fedsea",
     "fictitious_play",
+    "guarded",
     "independent",
     "ofedavg",
     "ofediq",

@@ -43,6 +43,7 @@ from mainstem.base.types import (
     joined,
     of_client,
 )
+from mainstem.base.wrapper import Wrapper
 
 __all__ = [
     "GRADIENTS",
@@ -82,6 +83,7 @@ __all__ = [
     "Stream",
     "Sync",
     "Traits",
+    "Wrapper",
     "cast",
     "constant",
     "joined",

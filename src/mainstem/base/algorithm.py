@@ -57,6 +57,8 @@ class Algorithm(Value):
     # True: a part of the model stays at the client. Params are a `Pair`, each part is in the domain,
     # and broadcasts contain the shared part.
     personal: ClassVar[bool] = False
+    # True: its server compares the messages of the clients, and bounds what one of them can do.
+    guards: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -93,6 +93,8 @@ def _run(each: dict[str, Any]) -> list[Any]:
             "mean_loss": client["mean_loss"],
             "bytes_up": client["bytes_up"],
             "staleness": client["staleness"],
+            "clipped": client["clipped"],
+            "held": client["held"],
             "refused": sum(client["refused"].values()),
             "state": client["state"],
         }

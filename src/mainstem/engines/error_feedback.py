@@ -6,19 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import (
-    Algorithm,
-    At,
-    Codec,
-    Collect,
-    Collected,
-    Domain,
-    Gradient,
-    Participation,
-    Setting,
-    Sync,
-    Traits,
-)
+from mainstem.base import Algorithm, At, Gradient, Setting, Traits, Wrapper
 from mainstem.base.algorithm import MODELS
 from mainstem.base.types import Params
 from mainstem.spec import name_of
@@ -43,38 +31,10 @@ class Client(NamedTuple):
 
 
 @value
-class WithErrors(Algorithm):
+class WithErrors(Wrapper):
     """`of`, with the error of each message added to the client's next one."""
 
     of: Algorithm = part(Algorithm, "fedogd(step=0.1)")
-
-    @property
-    def personal(self) -> bool:  # type: ignore[override]
-        return self.of.personal
-
-    @property
-    def sync(self) -> Sync:
-        return self.of.sync
-
-    @property
-    def participation(self) -> Participation:
-        return self.of.participation
-
-    @property
-    def codec(self) -> Codec:
-        return self.of.codec
-
-    @property
-    def collect(self) -> Collect:
-        return self.of.collect
-
-    @property
-    def downlink(self) -> Codec | None:
-        return self.of.downlink
-
-    @property
-    def domain(self) -> Domain:
-        return self.of.domain
 
     @property
     def traits(self) -> Traits:
@@ -105,9 +65,6 @@ class WithErrors(Algorithm):
 
     def sent(self, client: Client, message: Params, decoded: Params, heard: Any) -> Client:
         return client._replace(error=jnp.where(heard, message - decoded, client.error))
-
-    def merge(self, server: Any, got: Collected, gradient: Gradient, t: Any) -> tuple[Any, Params]:
-        return self.of.merge(server, got, gradient, t)
 
     def download(
         self, client: Client, params: Params, gradient: Gradient, merged: Any, t: Any

@@ -8,7 +8,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Arrivals, Collect, Collected
-from mainstem.value import part, positive, static, value
+from mainstem.value import flag, part, positive, static, value
 
 
 @value
@@ -30,13 +30,18 @@ class total(Collect):
 
 @value
 class each(Collect):
-    """Every message with its sender, the step at which it was sent and the broadcast that its sender had then.
+    """Every message with its sender, the step at which it was sent and, with `base`, the broadcast that its sender
+    had then.
 
     >>> each().based
     True
     """
 
-    based = True
+    base: bool = flag(default=True)
+
+    @property
+    def based(self) -> bool:
+        return self.base
 
     def gather(self, got: Arrivals, clients: int) -> Collected:
         nothing = jnp.zeros(0, got.bodies.dtype)

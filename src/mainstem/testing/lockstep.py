@@ -71,6 +71,7 @@ async def _lived(
     """The hub's model, and the sum over the steps of the clients' mean loss."""
     clients = world.stream.clients
     rules = {"clients": clients, "pace": "lockstep", "seed": seed, "dtype": dtype, "steps": steps}
+    rules |= {"guard": False}  # the algorithm as it is; `guarded` is one too
     name = f"lockstep-{secrets.token_hex(8)}"
     content = {
         "problem": plain(world.problem),

@@ -34,7 +34,7 @@ def integer(default: Any = _NEEDED, *, least: int, most: int | None = None) -> A
 
 def flag(default: Any = _NEEDED) -> Any:
     """A static bool."""
-    return static(default, lambda owner, name, it: bool(it))
+    return static(default, check.flag)
 
 
 def one_of(*allowed: str, default: Any = _NEEDED) -> Any:

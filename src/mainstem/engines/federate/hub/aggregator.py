@@ -16,6 +16,7 @@ from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
 from mainstem.engines.federate.protocol.messages import (
+    LAST_STEP,
     MAX_LOSS,
     UPLOAD_HEADER,
     Broadcast,
@@ -24,7 +25,7 @@ from mainstem.engines.federate.protocol.messages import (
     Upload,
     read_upload,
 )
-from mainstem.engines.federate.protocol.run_document import LAST_STEP, MAX_FIRST_SYNC, RunDocument
+from mainstem.engines.federate.protocol.run_document import MAX_FIRST_SYNC, RunDocument
 from mainstem.engines.federate.protocol.state_format import Bundle, pack, unpack
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.errors import BrokenRun
@@ -186,9 +187,19 @@ class Aggregator:
         """Whether client k was refused too often. Its uploads are no longer read."""
         return k in self._quarantined
 
-    def has_quorum(self, absent: Set[int] = frozenset()) -> bool:
+    def has_quorum(self) -> bool:
+        """Whether uploads of enough clients are waiting for a merge."""
+        wanted = min(self.document.quorum, len(self.document.clients) - len(self._quarantined))
+        uploaded: set[int] = set()
+        for k, _ in self.waiting:
+            uploaded.add(k)
+            if len(uploaded) >= wanted:
+                return True
+        return False
+
+    def is_complete(self, absent: Set[int] = frozenset()) -> bool:
         """Whether all expected uploads are in. None is expected of quarantined clients, nor of those `absent`."""
-        if not self.waiting:
+        if not self.has_quorum():
             return False
         everyone, quarantined, gather = (
             len(self.document.clients),
@@ -205,6 +216,13 @@ class Aggregator:
         if gather is not None:
             return len(uploaded) >= min(gather, everyone - len(quarantined))
         return len(uploaded) >= everyone - len(quarantined | absent)
+
+    def stopped(self) -> tuple[np.ndarray, np.ndarray]:
+        """How many messages of each client the guard has shortened, and how many it has left out."""
+        if not self.document.algorithm.guards:
+            nobody = np.zeros(len(self.document.clients), np.int32)
+            return nobody, nobody
+        return np.asarray(self.server.memory.clipped), np.asarray(self.server.memory.held)
 
     def missing(self) -> np.ndarray:
         """For each client, whether its upload of the step that is due is missing. In lockstep."""

@@ -22,6 +22,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from mainstem.engines.federate import faults
 from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
+from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.merge_log import MergeLog
 from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
 from mainstem.engines.federate.protocol.chunking import Reassembler, split
@@ -99,6 +100,9 @@ class Hub:
             if self.document.algorithm.collect.based:
                 async for broadcast in stored_broadcasts(self._js, self.document):
                     aggregator.add_base(broadcast)
+        self._guard_report = GuardReport(
+            self.document.rules.run, self.document.clients, aggregator.stopped()
+        )
         if self._folder is not None:
             self._merge_log = MergeLog(self._folder / "merges.jsonl", aggregator.version)
         await self._js.publish(subjects.document, encode(self.document))
@@ -139,14 +143,15 @@ class Hub:
             if data is None:
                 return
             self._begun.pop(client)
+            enough = self.aggregator.has_quorum()
             self.aggregator.accept(client, data, begun)
         except Refused as refusal:
             self._begun.pop(client, None)
             await self._notify(client, refusal)
-            if self._has_quorum():  # a client that is quarantined now is no longer expected
+            if self._is_complete():  # a client that is quarantined now is no longer expected
                 self._changed.set()
             return
-        if self._first is None or self._has_quorum():
+        if self._first is None or enough != self.aggregator.has_quorum() or self._is_complete():
             self._first = self._first or time.monotonic()
             self._changed.set()
 
@@ -157,7 +162,7 @@ class Hub:
         if message.data == GOODBYE:
             self._left.add(client)
             self._last_heard.pop(client, None)
-            if self._has_quorum():  # it is no longer expected
+            if self._is_complete():  # it is no longer expected
                 self._changed.set()
             return
         self._left.discard(client)
@@ -234,39 +239,44 @@ class Hub:
         return self._finished or bool(ended)
 
     async def _merge_is_due(self) -> bool:
-        """Waits until there is a quorum, or the deadline passes, or something else changes."""
-        if self._has_quorum() and not self._paused:
+        """Waits until all expected uploads are in, or the deadline passes with a quorum, or something changes."""
+        if self._is_complete() and not self._paused:
             return True
         self._changed.clear()
         try:
             async with asyncio.timeout(self._time_left()):
                 await self._changed.wait()
         except TimeoutError:
-            return bool(self.aggregator.waiting) and not self._paused
-        return self._has_quorum() and not self._paused
+            return self.aggregator.has_quorum() and not self._paused
+        return self._is_complete() and not self._paused
 
-    def _has_quorum(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether all expected uploads are in. At the free pace, nothing is expected of clients that are lost."""
         if self.document.lockstep:
-            return self.aggregator.has_quorum()
+            return self.aggregator.is_complete()
         now, never = time.monotonic(), -math.inf
         indices = self.aggregator.indices.items()
         absent = {k for name, k in indices if now - self._last_heard.get(name, never) > LOST}
-        return self.aggregator.has_quorum(absent)
+        return self.aggregator.is_complete(absent)
 
     def _time_left(self) -> float | None:
         """Seconds until the deadline of the current round."""
         if self.document.rules.deadline is None or self._first is None or self._paused:
             return None
+        if not self.aggregator.has_quorum():
+            return None
         return max(0.0, self._first + self.document.rules.deadline - time.monotonic())
 
     async def _round(self) -> None:
         """Merges, stores and broadcasts, in this order: a broadcast is never lost by a restart."""
-        passed, first = not self._has_quorum(), self._first or time.monotonic()
+        passed, first = not self._is_complete(), self._first or time.monotonic()
         entered = self.aggregator.merge()
         self._first = None
         self._rounds += 1
-        self._log_merge(entered, passed, time.monotonic() - first)
+        stopped = self._guard_report.update(
+            self.aggregator.stopped(), {name for name, *_ in entered}
+        )
+        self._log_merge(entered, passed, time.monotonic() - first, stopped)
         sequence = min([self._next, *self._begun.values()])
         faults.reach("hub before store")
         await self._store.write(self.aggregator.snapshot(sequence))
@@ -275,7 +285,13 @@ class Hub:
         await self._publish_model(self.subjects.broadcast)
         faults.reach("hub after broadcast")
 
-    def _log_merge(self, entered: list[tuple[str, int, int]], passed: bool, waited: float) -> None:
+    def _log_merge(
+        self,
+        entered: list[tuple[str, int, int]],
+        passed: bool,
+        waited: float,
+        stopped: dict[str, list[str]],
+    ) -> None:
         if self._merge_log is not None:
             self._merge_log.add(
                 {
@@ -285,6 +301,7 @@ class Hub:
                     "waited": round(waited, 4),  # seconds since the first upload
                     "deadline": passed,  # whether it has passed
                     "uploads": entered,  # client, step, staleness
+                    **stopped,
                 }
             )
 
@@ -323,6 +340,7 @@ class Hub:
         """The state of the run, as JSON."""
         now = time.monotonic()
         aggregator = self.aggregator
+        clipped, held = aggregator.stopped()
         state = "finished" if self.finished else "paused" if self._paused else "running"
         clients = {
             name: {
@@ -332,6 +350,8 @@ class Hub:
                 "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
                 "bytes_up": int(aggregator.bytes_up[k]),
                 "staleness": int(aggregator.staleness[k]),
+                "clipped": int(clipped[k]),
+                "held": int(held[k]),
                 "refused": dict(aggregator.refused[k]),
                 "state": self._state(k, name, now),
             }
@@ -346,6 +366,10 @@ class Hub:
             "step": aggregator.step,
             "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
             "bytes_down": broadcast * len(self.document.clients),  # as the simulator counts them
+            "waiting": {
+                "clients": len({k for k, _ in aggregator.waiting}),
+                "quorum": self.document.quorum,
+            },
             "candidate": against(list(self._compared.values())),
             "clients": clients,
         }

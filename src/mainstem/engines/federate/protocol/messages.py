@@ -20,6 +20,7 @@ VERSION = 3  # 3: broadcasts tell merged steps from received ones
 _UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
 _BROADCAST = struct.Struct("<4sB8sQQIII")
 _UP, _DOWN = b"msup", b"msdn"
+LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
 SMALL = 2**16  # bytes up to which a message may be cached, or published without an acknowledgement
 HEADROOM = 1024  # bytes of the server's largest message that are left for its own headers
 MAX_LOSS = 1e100  # that a client may state: sums over clients and steps stay finite
@@ -150,14 +151,19 @@ def read_broadcast(data: bytes, wanted: int) -> Broadcast:
         raise Refused(Reason.CHECKSUM)
     if clients != wanted:  # before anything of that size is unpacked
         raise Refused(Reason.SHAPE, f"steps of {clients} clients, the run has {wanted}")
-    if max(step, version) >= 2**62:
-        raise Refused(Reason.ROUND, f"step {step} of version {version}")
+    if version > LAST_STEP:
+        raise Refused(Reason.VERSION, str(version))
+    if step > LAST_STEP:
+        raise Refused(Reason.ROUND, f"step {step}")
     try:
         lags = np.frombuffer(zlib.decompressobj().decompress(rest[:length], 16 * clients), "<i8")
     except (zlib.error, ValueError) as error:
         raise Refused(Reason.MALFORMED, str(error)) from None
     if lags.size != 2 * clients:
         raise Refused(Reason.MALFORMED, f"{lags.size} steps where {2 * clients} are announced")
+    first, last = step - int(lags.max()), step - int(lags.min())
+    if first < 0 or last > LAST_STEP:
+        raise Refused(Reason.ROUND, f"steps from {first} to {last}")
     merged, received = step - lags[:clients], step - lags[clients:]
     return Broadcast(run, version, step, merged, received, bytes(rest[length:]))
 

@@ -15,9 +15,11 @@ import jax
 import numpy as np
 
 from mainstem import check, experiment
+from mainstem.algorithms import guarded
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import error_feedback, run_context
 from mainstem.engines.federate.protocol.messages import (
+    LAST_STEP,
     SMALL,
     VERSION,
     Broadcast,
@@ -41,7 +43,6 @@ MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur
 MAX_CLIENTS = 10**5
 MAX_PARAMETERS = 10**8
 MAX_DEPTH = 32  # of its tables
-LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
 LIMITS = {"staleness": 10**6, "pending": 10**4, "strikes": 10**9}
 
 
@@ -58,9 +59,11 @@ class Rules(NamedTuple):
         None  # seconds from a round's first upload to its merge; None: no limit
     )
     gather: int | None = None  # free: uploads per merge; None: one of each client that is present
+    quorum: int | None = None  # fewest clients in a merge; None: two, of three clients and more
     staleness: int = 100  # merges that an upload's model may be behind
     pending: int = 8  # uploads of a client that may be in flight
     strikes: int = 20  # refusals after which a client is quarantined
+    guard: bool = True  # whether messages of unusual size are shortened or left out
     # For samples that are dicts: the names of the features, or HASHED: any names.
     features: tuple[str, ...] | str | None = None
     labels: tuple[Any, ...] | None = None  # the names of the classes
@@ -107,6 +110,13 @@ class RunDocument(NamedTuple):
         return self.rules.pace == "lockstep"
 
     @property
+    def quorum(self) -> int:
+        """The fewest clients in a merge."""
+        if self.rules.quorum is not None:
+            return self.rules.quorum
+        return min(1 if len(self.clients) < 3 else 2, self.rules.gather or len(self.clients))
+
+    @property
     def broadcast_bytes(self) -> int:
         """The bytes of the model in a broadcast."""
         word, codec = self.dtype.itemsize, self.algorithm.downlink
@@ -133,11 +143,6 @@ class RunDocument(NamedTuple):
         found = read_broadcast(data, len(self.clients))
         if found.run != self.digest:
             raise Refused(Reason.RUN)
-        if found.version > LAST_STEP:
-            raise Refused(Reason.VERSION, str(found.version))
-        steps = np.concatenate([[found.step], found.merged, found.received])
-        if steps.min() < 0 or steps.max() > LAST_STEP:
-            raise Refused(Reason.ROUND, f"steps from {steps.min()} to {steps.max()}")
         if len(found.params) != self.broadcast_bytes:
             raise Refused(Reason.SHAPE, f"{len(found.params)} bytes, {self.broadcast_bytes} wanted")
         try:
@@ -207,7 +212,8 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
         _named(where, rules, problem)
         late = not (rules.pace == "lockstep" and rules.deadline is None)
         setting = Setting(len(rules.clients), rules.pending if late else 1, vectors.gradient)
-        applied = error_feedback.applied(algorithm)
+        bounded = guarded(algorithm) if rules.guard and not algorithm.guards else algorithm
+        applied = error_feedback.applied(bounded)
         document = RunDocument(plain, rules, applied, problem, vectors, setting, digest)
         size = int(run_context.body(document).size)
         broadcast = run_context.broadcast_size(document)
@@ -328,13 +334,16 @@ def _rules(where: str, table: Any) -> Rules:
     check.integer("federate", "seed", rules.seed, least=0, most=2**63 - 1)
     for name, most in LIMITS.items():
         check.integer("federate", name, getattr(rules, name), least=1, most=most)
+    check.flag("federate", "guard", rules.guard)
     if rules.steps is not None:
         check.integer("federate", "steps", rules.steps, least=1, most=LAST_STEP)
-    if rules.gather is not None:
-        check.integer("federate", "gather", rules.gather, least=1)
-        if rules.gather > len(rules.clients):
-            wanted = f"be at most the {len(rules.clients)} clients"
-            raise check.refuse("federate", "gather", wanted, rules.gather)
+    for name in ("gather", "quorum"):
+        fewest = getattr(rules, name)
+        if fewest is not None:
+            check.integer("federate", name, fewest, least=1, most=len(rules.clients))
+    if rules.gather is not None and (rules.quorum or 1) > rules.gather:
+        wanted = f"be at most gather, {rules.gather}"
+        raise check.refuse("federate", "quorum", wanted, rules.quorum)
     if rules.pace == "free" and rules.deadline is None and rules.gather is None:
         rules = rules._replace(deadline=DEADLINE)  # else an absent client would stop all others
     if rules.deadline is not None:

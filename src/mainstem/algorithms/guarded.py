@@ -1,0 +1,162 @@
+"""Guarded: the server bounds what one client can do to the model of all."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mainstem import extend as mx
+
+HIGH = 0.95  # the quantile of a client's changes that counts as their usual size
+FAR = 100.0  # limits from which on sizes are remembered as the same: a client that is mended returns soon
+PACE = 0.5  # how fast the quantiles follow: up by 61 % if exceeded, else down by 2.5 %
+
+
+class Memory(NamedTuple):
+    """The usual sizes of the clients' changes, and how often each client was stopped."""
+
+    high: Any  # [clients], the 95 % quantile; 0: nothing known yet
+    middle: Any  # [clients], the median
+    clipped: Any  # [clients], messages that were shortened
+    held: Any  # [clients], messages that were left out
+
+
+class Server(NamedTuple):
+    """The server of the algorithm, and the memory of the guard."""
+
+    state: Any
+    memory: Memory
+
+
+@mx.value
+class guarded(mx.Wrapper):
+    r"""The algorithm `of`, with messages of unusual size shortened or left out by the server.
+
+    The size of a message is the length of the change that it asks for: of a gradient its norm, of a model
+    its distance from the broadcast with which its sender started. The server follows the 95 % quantile and
+    the median of each client's sizes. A client's limit is `factor` times the median, over the *other*
+    clients, of their 95 % quantiles. A larger change is shortened to the limit; if the median of a client's
+    own sizes is more than `hold` times the limit, its messages are left out, until that is no longer so.
+    A client that sends several gradients or models for one merge counts once, with their mean; the mean is
+    over the clients that are not left out.
+
+    Of three clients or more, the first message is left out until another client's size is known. Where the
+    sizes of one other client alone are known, changes are shortened but never left out, for nobody can tell
+    which of the two is faulty.
+
+    >>> import mainstem as ms
+    >>> algorithm = ms.guarded(ms.fedogd(step=0.5))
+    >>> problem, stream = ms.problems.softmax(features=64, classes=10), ms.streams.digits(clients=20)
+    >>> run = ms.simulate(algorithm, problem, stream, steps=100)
+    >>> algorithm
+    guarded(of=fedogd(step=0.5))
+    """
+
+    of: mx.Algorithm = mx.part(mx.Algorithm, "fedogd(step=0.1)")
+    factor: float = mx.positive(default=2.0)
+    hold: float = mx.positive(default=3.0)
+
+    guards = True
+
+    @property
+    def collect(self) -> mx.Collect:
+        """Every message, for each is compared with those of the other clients."""
+        return mx.parts.each(base=self._sends_models or self.of.collect.based)
+
+    @property
+    def _sends_models(self) -> bool:
+        return self.of.sends == mx.MODELS
+
+    def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
+        state, client_of = self.of.start(params, setting)
+        dtype = jax.tree.leaves(params)[0].dtype
+        unknown = jnp.zeros(setting.clients, dtype)
+        never = jnp.zeros(setting.clients, jnp.int32)
+        return Server(state, Memory(unknown, unknown, never, never)), client_of
+
+    def merge(
+        self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
+    ) -> tuple[Server, mx.Params]:
+        assert got.each is not None
+        memory, kept = self._kept(server.memory, got.each, got.clients)
+        collected = self.of.collect.gather(kept, got.clients)
+        state, params = self.of.merge(server.state, collected, gradient, t)
+        return Server(state, memory), params
+
+    def _kept(self, memory: Memory, got: mx.Arrivals, clients: int) -> tuple[Memory, mx.Arrivals]:
+        """The messages as they are merged, and the memory with their sizes."""
+        spoken = got.weights > 0
+        here = spoken & jnp.all(jnp.isfinite(got.bodies), axis=1)
+        start: Any = got.base if self._sends_models else jnp.zeros_like(got.bodies)
+        bodies = jnp.where(here[:, None], got.bodies, start)
+        size, direction = _change(bodies, start)
+        memory = _followed(memory, jnp.where(here, size, 0), got.client)
+        limits, others = self._limits(memory.high)
+        memory = memory._replace(
+            high=jnp.where(others > 0, jnp.minimum(memory.high, FAR * limits), memory.high),
+            middle=jnp.where(others > 0, jnp.minimum(memory.middle, FAR * limits), memory.middle),
+        )
+        outside = (others != 1) & (memory.middle > self.hold * limits)
+        limit, left_out = limits[got.client], outside[got.client]
+        long = size > limit
+        shortened = start + jnp.where(long, limit, 0)[:, None] * direction
+        kept = got._replace(
+            bodies=jnp.where(long[:, None], shortened, bodies),
+            weights=self._weights(got, clients, here & ~left_out),
+            base=got.base if self.of.collect.based else None,
+        )
+        clipped, held = here & long & ~left_out, spoken & ~(here & ~left_out)
+        return memory._replace(
+            clipped=memory.clipped.at[got.client].add(clipped.astype(jnp.int32)),
+            held=memory.held.at[got.client].add(held.astype(jnp.int32)),
+        ), kept
+
+    def _limits(self, high: Any) -> tuple[Any, Any]:
+        """For each client, the largest change that is taken as it is, and of how many others the size is known."""
+        clients, known = len(high), high > 0
+        others = jnp.sum(known) - known
+        rank = jnp.argsort(jnp.argsort(high))  # those of which nothing is known come first
+        middle = clients - jnp.sum(known) + others // 2  # the upper median, with one's own left out
+        index = middle + (known & (middle >= rank))
+        median = jnp.sort(high)[jnp.clip(index, 0, clients - 1)]
+        alone = jnp.inf if clients < 3 else 0.0
+        return jnp.where(others > 0, self.factor * median, alone), others
+
+    def _weights(self, got: mx.Arrivals, clients: int, kept: Any) -> Any:
+        """The weights of the messages that are `kept`.
+
+        If the mean of the clients is what counts, the messages of a client share one weight, and the clients that
+        are kept have the weight of all.
+        """
+        if self.of.sends not in (mx.GRADIENTS, mx.MODELS):
+            return jnp.where(kept, got.weights, 0)
+        counts = jnp.zeros(clients, jnp.int32).at[got.client].add(got.weights > 0)
+        votes = got.weights / jnp.maximum(counts, 1)[got.client].astype(got.weights.dtype)
+        left = jnp.where(kept, votes, 0)
+        share = jnp.sum(left) / jnp.sum(votes)
+        return left / jnp.where(share > 0, share, 1)
+
+
+def _followed(memory: Memory, sizes: Any, client: Any) -> Memory:
+    """The memory with the largest new size of each client; a size of 0 does not count."""
+    size = jnp.zeros_like(memory.high).at[client].max(sizes)
+
+    def followed(usual: Any, share: float) -> Any:
+        moved = usual * jnp.exp(PACE * jnp.where(size > usual, share, share - 1))
+        nearer = jnp.where(size > usual, jnp.minimum(moved, size), jnp.maximum(moved, size))
+        return jnp.where(size > 0, jnp.where(usual > 0, nearer, size), usual)
+
+    return memory._replace(high=followed(memory.high, HIGH), middle=followed(memory.middle, 0.5))
+
+
+def _change(bodies: Any, start: Any) -> tuple[Any, Any]:
+    """The length of each change, and its direction; without overflow, whatever the size of the numbers."""
+    largest = float(jnp.finfo(bodies.dtype).max) ** 0.75  # so that 1 / scale is not rounded to 0
+    bodies = jnp.clip(bodies, -largest, largest)
+    scale = jnp.max(jnp.maximum(jnp.abs(bodies), jnp.abs(start)), axis=1)
+    scale = jnp.where(scale > 0, scale, 1)[:, None]
+    change = bodies / scale - start / scale
+    length = jnp.sqrt(jnp.sum(change**2, axis=1))
+    direction = change / jnp.where(length > 0, length, 1)[:, None]
+    return scale[:, 0] * length, direction

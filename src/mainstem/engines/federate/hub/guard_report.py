@@ -1,0 +1,39 @@
+"""Reports what the guard of a run has done: for the log of merges, and as warnings."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from mainstem.engines.federate.transport.tasks import log
+
+
+class GuardReport:
+    """Follows how many messages of each client were shortened and left out."""
+
+    def __init__(self, run: str, clients: Sequence[str], counts: tuple[np.ndarray, np.ndarray]):
+        self._run = run
+        self._clients = clients
+        self._counts = counts
+        self._held: set[str] = set()  # clients whose last message was left out
+
+    def update(
+        self, counts: tuple[np.ndarray, np.ndarray], uploaded: Collection[str]
+    ) -> dict[str, list[str]]:
+        """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
+        clipped, held = (
+            [self._clients[int(k)] for k in np.flatnonzero(now > before)]
+            for now, before in zip(counts, self._counts, strict=True)
+        )
+        self._counts = counts
+        for name in held:
+            if name not in self._held:
+                log.warning(
+                    "%s: client %s is left out: its changes are far larger than the others'",
+                    self._run,
+                    name,
+                )
+        back = {name for name in self._held if name in uploaded and name not in held}
+        for name in sorted(back):
+            log.warning("%s: client %s is no longer left out", self._run, name)
+        self._held = (self._held | set(held)) - back
+        return {"clipped": clipped, "held": held}

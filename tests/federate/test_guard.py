@@ -1,0 +1,72 @@
+"""One site with a wrong unit over NATS: the others' model is as without it, and everybody can see why."""
+
+import asyncio
+import logging
+
+import numpy as np
+import pytest
+
+from tests.federate.in_process import joined, run_content, serving, until
+
+FEDOGD = {"name": "fedogd", "step": 0.1}
+LINEAR = {"name": "linear", "features": 3, "intercept": False}
+TRUTH = np.array([1.0, -2.0, 0.5])
+STEPS = 60
+
+
+def samples(k, scale=1.0):
+    """Samples of client k, with features that are `scale` times too large."""
+    rng = np.random.default_rng(k)
+    for _ in range(STEPS):
+        x = rng.normal(size=3)
+        yield (scale * x).astype(np.float32), np.float32(x @ TRUTH + 0.1 * rng.normal())
+
+
+async def learns(url, hub, k, scale=1.0):
+    """Client k through all its samples; its mean loss in the second half."""
+    losses = []
+    async with await joined(url, hub, str(k)) as learner:
+        for x, y in samples(k, scale):
+            losses.append((float(learner.predict_one(x)) - float(y)) ** 2)
+            await learner.learn_one(x, y)
+    return np.mean(losses[STEPS // 2 :])
+
+
+def lived(url, scales, **rules):
+    """The honest clients' mean loss in the second half, and the hub's last status."""
+
+    async def go():
+        content = run_content(FEDOGD, LINEAR, clients=len(scales), pace="lockstep", **rules)
+        async with serving(url, content) as (hub, _):
+            losses = await asyncio.gather(
+                *(learns(url, hub, k, scale) for k, scale in enumerate(scales))
+            )
+            return np.mean(losses[:3]), hub.status()
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("scale", [50.0, 1e12])
+def test_a_wrong_unit_is_left_out_and_seen(scale, nats_server, caplog):
+    alone, _ = lived(nats_server.url, [1.0, 1.0, 1.0])
+    with caplog.at_level(logging.WARNING, "mainstem"):
+        honest, status = lived(nats_server.url, [1.0, 1.0, 1.0, scale])
+    assert honest < 1.5 * alone
+    assert status["clients"]["3"]["held"] > STEPS / 2
+    assert [status["clients"][str(k)]["held"] for k in range(3)] == [0, 0, 0]
+    assert "client 3 is left out" in caplog.text
+
+
+def test_its_memory_is_stored_with_the_state(nats_server):
+    async def go():
+        content = run_content(FEDOGD, LINEAR, clients=4, pace="lockstep")
+        async with serving(nats_server.url, content) as (hub, _):
+            work = [learns(nats_server.url, hub, k, 50.0 if k == 3 else 1.0) for k in range(4)]
+            await asyncio.gather(*work)
+            await until(lambda: hub.aggregator.step == STEPS)
+        async with serving(nats_server.url, content) as (again, _):
+            return hub, again
+
+    hub, again = asyncio.run(go())
+    assert again.status()["clients"]["3"]["held"] > STEPS / 2
+    assert np.array_equal(again.aggregator.server.memory.high, hub.aggregator.server.memory.high)
