@@ -29,6 +29,10 @@ class FinishedRun(BrokenRun):
     """A run folder that contains exactly this experiment, finished."""
 
 
+class NotFinite(MainstemError, ArithmeticError):
+    """A client's model or prediction that is not finite."""
+
+
 class Diverged(UserWarning):
     """A run whose losses stopped being finite."""
 

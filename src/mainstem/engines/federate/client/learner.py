@@ -118,6 +118,7 @@ class AsyncLearner(Predictor):
             else:
                 session.dispatch(session.learn_late(sample, predicted))
             await session.settle()
+            session.state.raise_failure()
 
     def _stepped(self, upload: Upload | None) -> None:
         self.session.dispatch(self.session.stepped(upload))
@@ -128,6 +129,7 @@ class AsyncLearner(Predictor):
         async with self._one_at_a_time:
             for outgoing in self.session.learn_blocks(samples, count):
                 await self.session.exchange(outgoing)
+                self.session.state.raise_failure()
 
     async def close(self) -> None:
         """Sends what is pending, stores the state and leaves the run."""
@@ -160,12 +162,14 @@ class Learner(Predictor):
             self._exchange(session.stepped(*uploads))
         else:
             self._exchange(session.learn_late(sample, predicted))
+        session.state.raise_failure()
 
     def learn_many(self, xs: Any, ys: Any) -> None:
         """Learns from many samples in turn."""
         samples, count = self.session.format.samples(xs, ys)
         for outgoing in self.session.learn_blocks(samples, count):
             self._exchange(outgoing)
+            self.session.state.raise_failure()
 
     def as_river(self) -> Any:
         """This client as an estimator of River."""

@@ -39,6 +39,8 @@ class Persistence:
     def save(self, state: ClientState, pending: dict[int, bytes]) -> None:
         """Writes the state and the pending uploads atomically. They are on disk when this returns."""
         progress = state.totals()
+        if not state.is_finite():
+            state.reset("its model")
         values = {"digest": state.document.digest.hex(), "k": state.k}
         values |= {"progress": progress._asdict(), "pending": list(pending)}
         leaves = jax.device_get(jax.tree.leaves(state.client))

@@ -112,7 +112,7 @@ class Session:
             if len(self._predicted) >= MAX_PREDICTIONS:
                 self._predicted.pop(next(iter(self._predicted)))
             self._predicted[_key(shown)] = client
-        return np.asarray(decision)
+        return decision
 
     def late_client(self, sample: Sample) -> Any:
         """The client that made the prediction for this sample, if it has changed since; else None."""
@@ -280,6 +280,8 @@ class Session:
             await self.uplink.close()
             if self._persistence is not None:
                 self._persistence.save(self.state, dict(self.pending))
+            if self.state.failure is not None:
+                log.warning("%s", self.state.failure)
         finally:
             self._release()
 

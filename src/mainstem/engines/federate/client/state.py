@@ -16,6 +16,7 @@ from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.protocol.candidate import Candidate
 from mainstem.engines.federate.protocol.messages import Broadcast, Upload
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
+from mainstem.errors import NotFinite
 
 MAX_UNCOUNTED = 1024  # steps after which losses are fetched from the device
 
@@ -40,6 +41,8 @@ class ClientState:
         self.sync_steps = SyncSteps(self.document.algorithm.sync)
         self._lock = threading.RLock()
         self._received: Broadcast | None = None  # a newer model that is not applied yet
+        self._applied: Broadcast | None = None  # the newest that is
+        self.failure: NotFinite | None = None  # why the model was reset, until somebody raises it
         self._uncounted: list[
             tuple[Any, int]
         ] = []  # results on the device, and the row of this client
@@ -51,7 +54,7 @@ class ClientState:
         with self._lock:
             self._client = client
             self.progress = progress
-            self._received = None
+            self._received = self._applied = None
 
     @property
     def step(self) -> int:
@@ -70,7 +73,7 @@ class ClientState:
                 with self.document.precision():
                     params = self.document.decoded(newest.params)
                     self._client = self.kernels.receive(self._client, params, *steps)
-                self._received = None
+                self._applied, self._received = newest, None
             return self._client
 
     @property
@@ -82,12 +85,42 @@ class ClientState:
     def _now(self) -> tuple[Any, Any]:
         return np.int32(self.step + 1), np.int32(self.k)
 
-    def decide(self, shown: Any) -> tuple[Any, Any]:
+    def decide(self, shown: Any) -> tuple[np.ndarray, Any]:
         """The decision for what is shown, and the algorithm's state that made it."""
         with self._lock:
             client, now = self.client, self._now
         with self.document.precision():
-            return self.kernels.decide(client, shown, *now), client
+            decision = np.asarray(self.kernels.decide(client, shown, *now))
+        if not np.isfinite(decision).all():
+            self.reset("its prediction")
+            self.raise_failure()
+        return decision, client
+
+    def reset(self, what: str) -> None:
+        """Begins anew from the newest broadcast, because `what` is not finite."""
+        with self._lock:
+            self._received, self._applied = self._received or self._applied, None
+            with self.document.precision():
+                self._client = self.kernels.initial(np.int32(self.k))
+            start = (
+                "the first model" if self._received is None else f"merge {self._received.version}"
+            )
+            who = f"client {self.document.clients[self.k]} of {self.document.rules.run}"
+            self.failure = NotFinite(
+                f"{who}: {what} is not finite at sample {self.step}: it begins anew from {start}; is the unit of "
+                "a feature wrong, or the step too large?"
+            )
+
+    def raise_failure(self) -> None:
+        """Raises the reason for which the model was reset, once."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def is_finite(self) -> bool:
+        """Whether all numbers of its state are finite."""
+        leaves = map(np.asarray, jax.tree.leaves(self._client))
+        return all(np.isfinite(leaf).all() for leaf in leaves)
 
     def learn_late(self, sample: Sample, decided: Any) -> None:
         """Learns from a sample whose prediction was made by an earlier model, that of `decided`."""
@@ -121,7 +154,15 @@ class ClientState:
         with self._lock:
             if self._uncounted:
                 rows = [np.asarray(results)[row] for results, row in self._uncounted]
-                total: Any = rows[0] if len(rows) == 1 else np.sum(rows, axis=0, dtype=np.float64)
+                self._uncounted = []
+                finite = [row for row in rows if np.isfinite(row).all()]
+                if len(finite) < len(rows) and self.failure is None:
+                    self.reset("its loss")
+                if not finite:
+                    return self.progress
+                total: Any = (
+                    finite[0] if len(finite) == 1 else np.sum(finite, axis=0, dtype=np.float64)
+                )
                 loss, *others = map(float, total)
                 before = self.progress.metrics
                 sums = {
@@ -130,7 +171,6 @@ class ClientState:
                 }
                 loss += self.progress.loss
                 self.progress = self.progress._replace(loss=loss, metrics=sums)
-                self._uncounted = []
             return self.progress
 
     def make_upload(self) -> Upload:
@@ -145,6 +185,12 @@ class ClientState:
 
     def _upload(self, code: Any, weight: float) -> Upload:
         progress = self.totals()
+        if self.failure is None and weight > 0:
+            numbers = [weight, *jax.tree.leaves(code)]
+            if not all(np.isfinite(each).all() for each in numbers):
+                self.reset("its upload")
+        if self.failure is not None:
+            weight = 0.0
         return Upload(
             run=self.document.digest,
             codec=self.document.codec,
@@ -197,7 +243,9 @@ def _learn_locked(
         after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
         sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
     for n, (state, client) in enumerate(zip(states, after, strict=True)):
-        state._client, state._received = client, None
+        if broadcast is not None:
+            state._applied, state._received = broadcast, None
+        state._client = client
         state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
     if sent is None:
         return [None] * len(states)
