@@ -97,10 +97,11 @@ def federated(folder: Path, run: Path) -> dict[str, dict[str, float]]:
     clients = {}
     try:
         assert hub.stdout is not None
-        url = json.loads(hub.stdout.readline())["url"]
-        print(f"a hub at {url}; look at it with `mainstem status {url}`")
+        printed = json.loads(hub.stdout.readline())
+        url, secret = printed["url"], ("--credentials", printed["credentials"])
+        print(f"a hub at {url}; look at it with `mainstem status {url} {' '.join(secret)}`")
         for zone in pjm.ZONES:
-            words = ("join", url, "--run", "grid", "--client", zone, "--json")
+            words = ("join", url, "--run", "grid", "--client", zone, "--json", *secret)
             files = ("--stream", folder / f"{zone}.csv", "--folder", folder / zone)
             clients[zone] = mainstem(*words, *files)
         _watch(hub, clients)

@@ -6,6 +6,7 @@ with PAUSE seconds between two samples, and leave after ROUNDS merges. They prin
 
 import asyncio
 import json
+import os
 import sys
 import time
 
@@ -33,7 +34,8 @@ async def live(learner: AsyncLearner, k: int, rounds: int, pause: float) -> None
 async def main(url: str, run: str, first: int, count: int, rounds: int, pause: float) -> None:
     mine = range(first, first + count)
     report("started")
-    joining = (ms.join_async(url, run=run, client=str(k)) for k in mine)
+    secret = os.environ.get("MAINSTEM_CREDENTIALS")
+    joining = (ms.join_async(url, run=run, client=str(k), credentials=secret) for k in mine)
     learners = await asyncio.gather(*joining)
     report("joined")
     await asyncio.gather(*(live(*each, rounds, pause) for each in zip(learners, mine, strict=True)))

@@ -32,6 +32,7 @@ class Federation:
         only = {key: content[key] for key in ("problem", "algorithm", "federate")}
         (folder / "hub.toml").write_text(tomli_w.dumps(only))
         self.processes: list[subprocess.Popen] = []
+        self.credentials: str | None = None  # of the hub's private server
 
     def start(self, *module: str, log: str, killed_at: str | None = None) -> subprocess.Popen:
         """Starts a module; it is killed at a point such as "hub after store:17", at the 17th time."""
@@ -42,7 +43,7 @@ class Federation:
                 stdout=out,
                 stderr=out,
                 cwd=ROOT,
-                env=ENVIRONMENT,
+                env=self.environment,
             )
         self.processes.append(process)
         return process
@@ -57,8 +58,15 @@ class Federation:
             log="hub.log",
             killed_at=killed_at,
         )
-        self.url = json.loads(self._line(process, log, before))["url"]
+        printed = json.loads(self._line(process, log, before))
+        self.url, self.credentials = printed["url"], printed.get("credentials")
         return process
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that may use the hub's server."""
+        secret = {} if self.credentials is None else {"MAINSTEM_CREDENTIALS": self.credentials}
+        return ENVIRONMENT | secret
 
     def _line(self, process: subprocess.Popen, log: Path, before: int) -> str:
         end = time.monotonic() + 60

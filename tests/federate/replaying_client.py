@@ -4,6 +4,7 @@ FILE is an experiment file with [stream] beside [federate]. Every upload is writ
 before it is sent, so that a test can compare what was sent with what was merged.
 """
 
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -26,7 +27,9 @@ def main(file: str, url: str, client: str, folder: str) -> None:
         return await real(self, step, data)
 
     links.Uplink.sync = logged
-    with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
+    secret = os.environ.get("MAINSTEM_CREDENTIALS")
+    given = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
+    with ms.join(url, **given) as learner:
         k = learner.session.document.clients.index(client)
         rest = (learner.step + 1, rules["steps"], learner.session.document.rules.dtype)
         for sample in samples(stream, rules.get("seed", 0), k, *rest):

@@ -1,5 +1,6 @@
 """A client process of the soak: joins, learns for a while, leaves, and comes back, until it is killed."""
 
+import os
 import random
 import sys
 import time
@@ -15,7 +16,9 @@ def main(file: str, url: str, client: str, folder: str) -> None:
     rules, draw = content["federate"], random.Random()
     given = samples(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
     while True:
-        with ms.join(url, run=rules["run"], client=client, folder=folder) as learner:
+        secret = os.environ.get("MAINSTEM_CREDENTIALS")
+        given = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
+        with ms.join(url, **given) as learner:
             end = time.monotonic() + draw.uniform(3, 30)
             while time.monotonic() < end:
                 learner.step_with(next(given))

@@ -51,7 +51,11 @@ def files(tmp_path):
 def test_a_run_from_the_command_line(processes, files):
     made = processes(CONTENT)
     hub = made.hub()
-    words = ("join", made.url, "--run", "cli", "--json")
+    secret = ("--credentials", made.credentials)
+    assert "wants a credential file" in mainstem(
+        "status", made.url, code=1
+    )  # as another user of the machine
+    words = ("join", made.url, "--run", "cli", "--json", *secret)
     for name in "ab":
         own = ("--client", name, "--stream", files / f"{name}.csv", "--folder", files / name)
         output = json.loads(mainstem(*words, *own))
@@ -59,11 +63,11 @@ def test_a_run_from_the_command_line(processes, files):
         assert output["squared_error"] < 2.0
         again = json.loads(mainstem(*words, *own))  # there is nothing new in the file
         assert again["samples"] == 200
-    (found,) = json.loads(mainstem("status", made.url, "--json"))
+    (found,) = json.loads(mainstem("status", made.url, "--json", *secret))
     assert {name: each["merged"] for name, each in found["clients"].items()} == {"a": 200, "b": 200}
-    assert "cli: running, free" in mainstem("status", made.url)
-    mainstem("status", made.url, "--pause", "cli")
-    (found,) = json.loads(mainstem("status", made.url, "--finish", "cli", "--json"))
+    assert "cli: running, free" in mainstem("status", made.url, *secret)
+    mainstem("status", made.url, "--pause", "cli", *secret)
+    (found,) = json.loads(mainstem("status", made.url, "--finish", "cli", "--json", *secret))
     assert hub.wait(30) == 0
     model = made.model()
     assert np.allclose(model, [1, -2, 0], atol=0.3)

@@ -42,7 +42,13 @@ def test_folders_of_a_hub_and_a_client(open_umask, tmp_path):
     def started(url):
         def lived():
             here = tmp_path / "runs" / "client"
-            with join(url, run=document.rules.run, client="a", folder=here) as learner:
+            secret = folder / "private.creds"
+            with pytest.raises(
+                MainstemError, match="wants a credential file"
+            ):  # another user of the machine
+                join(url, run=document.rules.run, client="a")
+            given = {"run": document.rules.run, "client": "a", "folder": here}
+            with join(url, credentials=secret, **given) as learner:
                 for _ in range(2):
                     learner.learn_one([1.0, 2.0], 1.0)
 
@@ -54,6 +60,7 @@ def test_folders_of_a_hub_and_a_client(open_umask, tmp_path):
     assert exposed(folder) == []
     assert exposed(tmp_path / "runs" / "client") == []
     assert exposed(folder / "nats-server") == []
+    assert (folder / "private.creds").stat().st_mode & OTHERS == 0
 
 
 def test_files_in_a_folder_that_was_open_before(open_umask, tmp_path):

@@ -108,7 +108,7 @@ def test_five_hundred_clients_join_and_learn(pace, processes):
     crowds = [crowd(made, first, each, rounds, pause=0.05) for first in firsts]
     assert [process.wait(150) for process in crowds] == [0] * len(crowds)
     if pace == "free":
-        asyncio.run(command(made.url, "scale", "finish"))
+        asyncio.run(command(made.url, "scale", "finish", made.credentials))
     assert hub.wait(30) == 0
     times = [event_times(made, first) for first in firsts]
     started, joined, finished = (
@@ -152,8 +152,9 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def listening(url, clients):
-    listener, connection = Listener(clients), await connections.connect(url)
+async def listening(made, clients):
+    listener = Listener(clients)
+    connection = await connections.connect(made.url, made.credentials)
     await connection.subscribe(Subjects("scale").broadcast("*"), cb=listener.receive)
     yield listener
     await connection.close()
@@ -168,7 +169,7 @@ def test_a_stalled_process_delays_nobody_past_the_deadline_and_comes_back(pace, 
     stalled = crowds[-1]
 
     async def lived():
-        async with listening(made.url, clients) as listener:
+        async with listening(made, clients) as listener:
             await listener.until(lambda merged: (merged > 5).all())
             stalled.send_signal(signal.SIGSTOP)
             await asyncio.sleep(1.0)  # what it had sent before is merged by then

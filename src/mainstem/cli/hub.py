@@ -36,24 +36,28 @@ def hub(
 
     Example: mainstem hub examples/load.toml
     """
-    from mainstem.engines.federate.hub.process import run_hub
+    from mainstem.engines.federate.hub.process import SECRET, run_hub
     from mainstem.engines.federate.protocol.run_document import read
     from mainstem.engines.federate.transport.connection import shown
 
     document = read(file, set_ or [])
-    place = folder or Path("runs") / file.stem
+    place, private = folder or Path("runs") / file.stem, url is None
 
     def started(url: str) -> None:
-        where = shown(url)
-        if json:
-            print(output.line({"url": where, "run": document.rules.run}), flush=True)
+        where, first = shown(url), document.clients[0]
+        if private:
+            keys: dict[str, Any] = {"join": place / SECRET, "status": place / SECRET}
         else:
-            print(f"{document.rules.run}: {len(document.clients)} clients may join at {where}")
-            who = f"--run {document.rules.run} --client {document.clients[0]} --stream FILE.csv"
-            key = "" if credentials is None else f" --credentials {document.clients[0]}.creds"
-            print(f"  mainstem join {where} {who}{key}")
-            key = "" if credentials is None else " --credentials observer.creds"
-            print(f"  mainstem status {where} --watch{key}", flush=True)
+            keys = {"join": f"{first}.creds", "status": "observer.creds"} if credentials else {}
+        if json:
+            secret = {"credentials": str(place / SECRET)} if private else {}
+            print(output.line({"url": where, "run": document.rules.run, **secret}), flush=True)
+            return
+        print(f"{document.rules.run}: {len(document.clients)} clients may join at {where}")
+        asked = {"join": f"--run {document.rules.run} --client {first} --stream FILE.csv"}
+        for command, words in (asked | {"status": "--watch"}).items():
+            key = f" --credentials {keys[command]}" if keys else ""
+            print(f"  mainstem {command} {where} {words}{key}", flush=True)
 
     def report(status: dict[str, Any]) -> None:
         if json:

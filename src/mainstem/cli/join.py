@@ -25,7 +25,10 @@ def join(
     target: Annotated[
         str | None, typer.Option(help="The column to predict (default: the last).")
     ] = None,
-    credentials: Annotated[Path | None, typer.Option(help="The client's credential file.")] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(help="The client's credential file.", envvar="MAINSTEM_CREDENTIALS"),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(help="Where the client remembers itself (default: runs/RUN-CLIENT)."),

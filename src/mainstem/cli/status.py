@@ -25,7 +25,9 @@ def status(
         str | None,
         typer.Option(help="Compare a run's clients with its current model from now on."),
     ] = None,
-    credentials: Annotated[Path | None, typer.Option(help="A credential file.")] = None,
+    credentials: Annotated[
+        Path | None, typer.Option(help="A credential file.", envvar="MAINSTEM_CREDENTIALS")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show rounds, clients, bytes and losses of every run on a NATS server.

@@ -15,6 +15,7 @@ from mainstem.engines.federate.transport.connection import answering, connect
 from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import MainstemError
 
+SECRET = "private.creds"  # the file in the hub's folder that lets a client use its private server
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -31,16 +32,17 @@ def run_hub(
 ) -> dict[str, Any]:
     """Serves a run until it is finished, and returns its last status.
 
-    Without a `url` it starts a private NATS server in `folder`. `started` is called with the server's address,
-    `report` with the status every second. The model is written to `folder` at the end, also after Ctrl-C or
-    SIGTERM.
+    Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there.
+    `started` is called with the server's address, `report` with the status every second. The model is written
+    to `folder` at the end, also after Ctrl-C or SIGTERM.
     """
     private_folder(folder)
     with answering(), contextlib.ExitStack() as stack:
         stack.callback(lock(folder).release)
         if url is None:
             _refuse_old(folder)
-            server = PrivateServer(folder / "nats-server", sync)
+            credentials = folder / SECRET
+            server = PrivateServer(folder / "nats-server", sync, credentials)
             stack.callback(server.stop)
             url = server.url
         serving = _serve(document, folder, url, credentials, replicas, lambda: started(url), report)

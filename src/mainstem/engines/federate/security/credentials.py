@@ -44,6 +44,11 @@ def text(name: str, seed: str, authority: str) -> str:
     return TEXT.format(name=name, seed=seed, authority=authority)
 
 
+def bare(seed: str) -> str:
+    """The file of the only user of a private server."""
+    return f"Whoever has this file may use the private NATS server of this run: keep it secret.\n{seed}\n"
+
+
 def seed_in(path: Path) -> str:
     """The secret key in a credential file."""
     return _seed(path, _read(path))

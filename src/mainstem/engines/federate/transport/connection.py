@@ -127,6 +127,8 @@ async def _connected(url: str, settings: dict[str, Any]) -> Client:
     except (OSError, nats.errors.Error, TimeoutError) as error:
         await connection.close()
         reason = shown(_reason([*why, error]))
+        if "authorization" in reason.lower() and "nkeys_seed_str" not in settings:
+            reason += ": it wants a credential file"
         raise MainstemError(f"{shown(url)}: no connection to a NATS server: {reason}") from None
     connection.options["max_reconnect_attempts"] = settings["max_reconnect_attempts"]
     return connection

@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 
 from mainstem.disk import PRIVATE, private_folder, write
+from mainstem.engines.federate.security import credentials
 from mainstem.errors import MainstemError
 
 START_TIMEOUT = 10.0  # seconds
 CONFIGURATION = """\
 listen: "127.0.0.1:{port}"
 max_payload: 8MB
-jetstream {{
+{users}jetstream {{
   store_dir: {store}
   sync_interval: {sync}
 }}
@@ -42,14 +43,18 @@ class PrivateServer:
     """A server on loopback with its data in `folder`.
 
     A restarted server has the same port, so that clients reconnect. With ``sync="always"`` JetStream writes every
-    message to disk before it acknowledges it.
+    message to disk before it acknowledges it. With a path for the `secret` the server accepts only those who can
+    read that file, which is written if it does not exist: any user of the machine can reach the loopback.
     """
 
-    def __init__(self, folder: Path, sync: str = "always"):
+    def __init__(self, folder: Path, sync: str = "always", secret: Path | None = None):
         self.folder = private_folder(folder)
         self.port = self._port()
         text = CONFIGURATION.format(
-            port=self.port, store=json.dumps(str(folder.resolve())), sync=sync
+            port=self.port,
+            store=json.dumps(str(folder.resolve())),
+            sync=sync,
+            users="" if secret is None else _users(secret),
         )
         write(folder / "server.conf", text, PRIVATE)
         self._log = (folder / "server.log").open("ab")
@@ -99,3 +104,11 @@ class PrivateServer:
         self.process.stdin.close()
         self.process.wait()
         self._log.close()
+
+
+def _users(path: Path) -> str:
+    """The line of the configuration that names the only user, whose secret key is in the file."""
+    if not path.exists():
+        write(path, credentials.bare(credentials.new_seed()), PRIVATE)
+    key = credentials.public(credentials.seed_in(path))
+    return f"authorization: {{ users: [ {{ nkey: {key} }} ] }}\n"
