@@ -1,6 +1,7 @@
 """Permissions of a server set up by `secure`: the federation works, and nothing else is allowed."""
 
 import asyncio
+import contextlib
 import json
 
 import nats
@@ -10,6 +11,7 @@ from nats.js.errors import NotFoundError
 import mainstem as ms
 from mainstem.engines.federate.client.learner import join_async
 from mainstem.engines.federate.transport import connection as connections
+from tests.federate.in_process import until
 from tests.federate.secured import STEPS, WAIT, hubs, intruder, server_state, settled
 from tests.federate.worlds import samples
 
@@ -271,5 +273,31 @@ def test_no_answer_of_the_server_can_be_sent_where_its_asker_may_not_write(secur
                 await hub.jetstream().get_msg(
                     "ms-r-up", seq=uploads[1] + 1, subject="ms.r.up.b", next=True
                 )
+
+    asyncio.run(main())
+
+
+def test_a_client_opens_few_connections_and_subscriptions(secured_server):
+    """One that opens hundreds is stopped, and the others still come in."""
+
+    async def main():
+        async with contextlib.AsyncExitStack() as stack, hubs(secured_server):
+            opened = 0
+            with contextlib.suppress(nats.errors.Error):
+                for _ in range(40):
+                    await stack.enter_async_context(intruder(secured_server))
+                    opened += 1
+            assert 8 <= opened < 30
+            async with intruder(secured_server, "b") as (b, _):
+                with contextlib.suppress(nats.errors.Error):
+                    for n in range(1000):
+                        await b.subscribe(f"_INBOX_b.{n}")
+                    await settled(b)
+                await until(lambda: not b.is_connected)
+            async with intruder(secured_server, "b") as (b, errors):
+                for n in range(20):
+                    await b.subscribe(f"_INBOX_b.{n}")
+                await settled(b)
+                assert not errors
 
     asyncio.run(main())

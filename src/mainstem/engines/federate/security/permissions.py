@@ -78,6 +78,7 @@ def _client(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
     return {
         "users": [_user(key, services, [*streams, f"{inbox(name)}.>"])],
         "imports": [*map(_service, services), *map(_stream, streams)],
+        "limits": _limits(len(runs)),
     }
 
 
@@ -93,7 +94,13 @@ def _observer(key: str, runs: Sequence[str]) -> dict[str, Any]:
     return {
         "users": [_user(key, publish, ["ms.*.status", f"{inbox(OBSERVER)}.>"])],
         "imports": [*map(_service, services), listed, _stream("ms.*.status")],
+        "limits": _limits(len(runs)),
     }
+
+
+def _limits(runs: int) -> dict[str, int]:
+    """What a user of so many runs needs, several times over: old connections may linger when it reconnects."""
+    return {"max_connections": 8 + 4 * runs, "max_subscriptions": 200 + 50 * runs}
 
 
 def _user(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> dict[str, Any]:
