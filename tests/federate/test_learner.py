@@ -140,7 +140,7 @@ def test_a_late_label_is_charged_to_the_model_that_predicted():
     document = parse(run_content(FEDOGD, LINEAR, clients=1))
     client_state = ClientState(Kernels(document), 0)
     first, second = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
-    then = client_state.client
+    then = client_state.model_of(client_state.client)
     model = np.array([5.0, 5.0], np.float32).tobytes()
     client_state.receive(Broadcast(document.digest, 1, 1, *np.zeros((2, 1), np.int64), model))
     client_state.learn_late(Sample(first, np.float32(1.0)), then)  # predicted 0: slope (0 - 1) x

@@ -27,6 +27,7 @@ class Kernels:
         with document.precision():
             self.initial = jax.jit(self._initial)
             self.decide = jax.jit(self._decide)
+            self.model = jax.jit(document.algorithm.model)
             self.step = jax.jit(self._step, static_argnames="uploads")
             self.learn_late = jax.jit(self._learn_late)
             self.learn_many = jax.jit(self._learn_many)
@@ -79,10 +80,9 @@ class Kernels:
         return self._learn_at(self.document, client, params, sample, t, k)
 
     def _learn_late(
-        self, client: Any, decided: Any, sample: Sample, t: Any, k: Any
+        self, client: Any, params: Any, sample: Sample, t: Any, k: Any
     ) -> tuple[Any, Any]:
-        """`decided` is the client that made the prediction: loss and gradient are those of its model."""
-        params = self.document.algorithm.model(decided)
+        """`params` is the model that made the prediction: loss and gradient are those of it."""
         real = self.document.gradient
         fixed = real._replace(at=lambda _, seen: real.at(params, seen))
         met = _WithGradient(self.document, fixed)

@@ -112,7 +112,7 @@ class AsyncLearner(Predictor):
         async with self._one_at_a_time:
             if session.open is not None:  # the last step was cancelled while it waited
                 await session.settle()
-            predicted = session.late_client(sample)
+            predicted = session.late_model(sample)
             if predicted is None:
                 await batching.learn(session.state, sample, session.uploads_next, self._stepped)
             else:
@@ -156,7 +156,7 @@ class Learner(Predictor):
     def step_with(self, sample: Sample) -> None:
         """One step with a sample in the format of streams."""
         session = self.session
-        predicted = session.late_client(sample)
+        predicted = session.late_model(sample)
         if predicted is None:
             uploads = learn_together([session.state], [sample], session.uploads_next())
             self._exchange(session.stepped(*uploads))

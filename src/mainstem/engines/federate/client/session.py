@@ -20,6 +20,7 @@ from mainstem.base import Problem, Sample
 from mainstem.engines.federate import faults
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.client.persistence import Persistence
+from mainstem.engines.federate.client.predictions import Predictions
 from mainstem.engines.federate.client.sample_format import SampleFormat
 from mainstem.engines.federate.client.state import ClientState
 from mainstem.engines.federate.client.uplink import Uplink
@@ -29,7 +30,6 @@ from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun
 
-MAX_PREDICTIONS = 4096  # whose model is remembered until their label comes
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
 BLOCK = 1024  # samples that are learnt in one call
 
@@ -73,9 +73,7 @@ class Session:
         self._owed = False  # whether the last sync was skipped
         self._lock = threading.RLock()
         self._sending: set[asyncio.Task[None]] = set()
-        self._predicted: dict[
-            bytes, Any
-        ] = {}  # the client that made a prediction, by what it was shown
+        self._predictions = Predictions(self.state.model_of)
         self._persistence = None if folder is None else Persistence(Path(folder))
         try:
             self._restore()
@@ -107,19 +105,19 @@ class Session:
         """The decision for x. Remembers the model, in case it has changed when the label comes."""
         self._refresh()
         shown = self.format.shown(x)
-        decision, client = self.state.decide(shown)
+        decision, changes, client = self.state.decide(shown)
         with self._lock:
-            if len(self._predicted) >= MAX_PREDICTIONS:
-                self._predicted.pop(next(iter(self._predicted)))
-            self._predicted[_key(shown)] = client
+            self._predictions.add(_key(shown), changes, client)
         return decision
 
-    def late_client(self, sample: Sample) -> Any:
-        """The client that made the prediction for this sample, if it has changed since; else None."""
+    def late_model(self, sample: Sample) -> Any:
+        """The model that made the prediction for this sample, if the client has changed since; else None."""
         self._refresh()
         with self._lock:
-            predicted = self._predicted.pop(_key(sample.shown), None) if self._predicted else None
-        return None if predicted is None or predicted is self.state.client else predicted
+            if not self._predictions:
+                return None
+            _ = self.state.client  # applies a broadcast that has come
+            return self._predictions.pop(_key(sample.shown), self.state.changes)
 
     # --- learning ----------------------------------------------------------------------------------
 
@@ -130,9 +128,9 @@ class Session:
     def _uploads_after(self, step: int) -> bool:
         return self.state.sync_steps.after(step) and not self._is_full()
 
-    def learn_late(self, sample: Sample, predicted: Any) -> Outgoing | None:
+    def learn_late(self, sample: Sample, params: Any) -> Outgoing | None:
         """Learns from a sample that an earlier model predicted. Returns the upload to send, if any."""
-        self.state.learn_late(sample, predicted)
+        self.state.learn_late(sample, params)
         return self._upload_if_due()
 
     def learn_blocks(self, samples: Sample, count: int) -> Iterator[Outgoing | None]:

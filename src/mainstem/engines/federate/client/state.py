@@ -42,6 +42,7 @@ class ClientState:
         self._lock = threading.RLock()
         self._received: Broadcast | None = None  # a newer model that is not applied yet
         self._applied: Broadcast | None = None  # the newest that is
+        self.changes = 0  # of the algorithm's state
         self.failure: NotFinite | None = None  # why the model was reset, until somebody raises it
         self._uncounted: list[
             tuple[Any, int]
@@ -55,6 +56,16 @@ class ClientState:
             self._client = client
             self.progress = progress
             self._received = self._applied = None
+
+    @property
+    def _client(self) -> Any:
+        """The algorithm's state, without a broadcast that is not applied yet."""
+        return self._kept
+
+    @_client.setter
+    def _client(self, client: Any) -> None:
+        self._kept = client
+        self.changes += 1
 
     @property
     def step(self) -> int:
@@ -85,16 +96,21 @@ class ClientState:
     def _now(self) -> tuple[Any, Any]:
         return np.int32(self.step + 1), np.int32(self.k)
 
-    def decide(self, shown: Any) -> tuple[np.ndarray, Any]:
-        """The decision for what is shown, and the algorithm's state that made it."""
+    def decide(self, shown: Any) -> tuple[np.ndarray, int, Any]:
+        """The decision for what is shown, the number of changes so far, and the state that has decided."""
         with self._lock:
-            client, now = self.client, self._now
+            client, changes, now = self.client, self.changes, self._now
         with self.document.precision():
             decision = np.asarray(self.kernels.decide(client, shown, *now))
         if not np.isfinite(decision).all():
             self.reset("its prediction")
             self.raise_failure()
-        return decision, client
+        return decision, changes, client
+
+    def model_of(self, client: Any) -> Any:
+        """The model with which a state of this client decides."""
+        with self.document.precision():
+            return jax.tree.map(np.asarray, self.kernels.model(client))
 
     def reset(self, what: str) -> None:
         """Begins anew from the newest broadcast, because `what` is not finite."""
@@ -122,12 +138,12 @@ class ClientState:
         leaves = map(np.asarray, jax.tree.leaves(self._client))
         return all(np.isfinite(leaf).all() for leaf in leaves)
 
-    def learn_late(self, sample: Sample, decided: Any) -> None:
-        """Learns from a sample whose prediction was made by an earlier model, that of `decided`."""
+    def learn_late(self, sample: Sample, params: Any) -> None:
+        """Learns from a sample whose prediction was made by an earlier model."""
         with self._lock:
             client = self.client
             with self.document.precision():
-                self._client, results = self.kernels.learn_late(client, decided, sample, *self._now)
+                self._client, results = self.kernels.learn_late(client, params, sample, *self._now)
             self._learnt(self.candidate and _rows([sample]), 1, results, 0)
 
     def learn_many(self, samples: Sample, count: int) -> None:
