@@ -1,7 +1,9 @@
 """Processes killed at any instant: the trajectory is the undisturbed one, nothing is lost or merged twice."""
 
+import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +53,31 @@ def test_a_private_server_dies_with_its_hub_and_comes_back_with_it(processes):
     assert hub.wait(60) == -signal.SIGKILL
     hub = made.hub()
     finished(made, hub, clients)
+
+
+def test_a_private_server_that_is_killed_is_started_again(processes):
+    made = processes(small(steps=200))
+    hub = made.hub()
+    clients = [made.client(str(k)) for k in range(2)]
+    for step in (30, 90):
+        made.reached(step)
+        (server,) = servers(hub.pid)
+        os.kill(server, signal.SIGKILL)
+    finished(made, hub, clients)
+    assert (made.folder / "hub.log").read_text().count("it is started again") == 2
+
+
+def servers(pid):
+    """The NATS servers among the children of a process, and theirs."""
+    path = Path("/proc") / str(pid)
+    if (path / "comm").read_text() == "nats-server\n":
+        return [pid]
+    children = [
+        child
+        for task in (path / "task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return [server for child in children for server in servers(int(child))]
 
 
 @pytest.mark.parametrize("point", ["client after save", "client after listen"])

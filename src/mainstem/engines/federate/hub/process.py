@@ -4,18 +4,23 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from nats.aio.client import Client
 
 from mainstem.disk import PRIVATE, lock, npz, private_folder, write
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.connection import answering, connect
 from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import MainstemError
 
 SECRET = "private.creds"  # the file in the hub's folder that lets a client use its private server
+WATCH = 1.0  # seconds between two looks at the private server
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -39,14 +44,16 @@ def run_hub(
     private_folder(folder)
     with answering(), contextlib.ExitStack() as stack:
         stack.callback(lock(folder).release)
+        server = None
         if url is None:
             _refuse_old(folder)
             credentials = folder / SECRET
             server = PrivateServer(folder / "nats-server", sync, credentials)
             stack.callback(server.stop)
             url = server.url
-        serving = _serve(document, folder, url, credentials, replicas, lambda: started(url), report)
-        return asyncio.run(serving)
+        connecting = connect(url, credentials)
+        hub = partial(Hub, document, replicas=replicas, folder=folder)
+        return asyncio.run(_serve(connecting, hub, folder, server, lambda: started(url), report))
 
 
 def _refuse_old(folder: Path) -> None:
@@ -58,25 +65,27 @@ def _refuse_old(folder: Path) -> None:
 
 
 async def _serve(
-    document: RunDocument,
+    connecting: Awaitable[Client],
+    made: Callable[[Client], Hub],
     folder: Path,
-    url: str,
-    credentials: str | Path | None,
-    replicas: int,
+    server: PrivateServer | None,
     started: Callable[[], None],
     report: Report,
 ) -> dict[str, Any]:
-    connection = await connect(url, credentials)
+    connection = await connecting
     try:
-        hub = Hub(document, connection, replicas, folder)
+        hub = made(connection)
         await hub.open()
         _stop_on_signals(hub)
         started()
-        reporting = asyncio.create_task(_report_status(hub, report))
+        background = [tasks.start(_report_status(hub, report), "the report of the status")]
+        if server is not None:
+            background.append(tasks.start(_keep_running(server), "the watch on the server"))
         try:
             await hub.serve()
         finally:
-            reporting.cancel()
+            for task in background:
+                task.cancel()
             _write_result(hub, folder)
         if hub.stopped:
             raise KeyboardInterrupt
@@ -96,6 +105,23 @@ def _stop_on_signals(hub: Hub) -> None:
 
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop)
+
+
+async def _keep_running(server: PrivateServer) -> None:
+    """Starts the private server again if it has ended. Hub and clients reconnect, and its streams are on disk."""
+    while True:
+        await asyncio.sleep(WATCH)
+        if not server.running:
+            code, where = server.process.returncode, server.folder / "server.log"
+            tasks.log.error(
+                "the private NATS server has ended with code %d, see %s: it is started again",
+                code,
+                where,
+            )
+            try:
+                await asyncio.to_thread(server.start)
+            except MainstemError as error:
+                tasks.log.error("%s", error)
 
 
 async def _report_status(hub: Hub, report: Report) -> None:

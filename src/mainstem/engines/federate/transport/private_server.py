@@ -23,8 +23,15 @@ max_payload: 8MB
 }}
 """
 
-# Ends the server when the pipe to the parent process breaks, however that process ends.
-SUPERVISOR = '"$0" -c "$1" & read -r _; kill $!; wait $!'
+# Ends the server when the pipe to the parent process breaks, however that process ends; and ends with the server.
+SUPERVISOR = """
+exec 3<&0
+"$0" -c "$1" 3<&- & server=$!
+{ read -r _ <&3; kill "$server"; } & reader=$!
+wait "$server"; code=$?
+kill "$reader" 2>/dev/null
+exit "$code"
+"""
 
 
 def executable() -> str:
@@ -57,19 +64,28 @@ class PrivateServer:
             users="" if secret is None else _users(secret),
         )
         write(folder / "server.conf", text, PRIVATE)
-        self._log = (folder / "server.log").open("ab")
-        self.process = subprocess.Popen(
-            ["sh", "-c", SUPERVISOR, executable(), str(folder / "server.conf")],
-            stdout=self._log,
-            stderr=self._log,
-            stdin=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C goes to the hub alone, which stops the server
-        )
+        self.start()
+
+    def start(self) -> None:
+        """Starts the server, and waits until it accepts connections."""
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                ["sh", "-c", SUPERVISOR, executable(), str(self.folder / "server.conf")],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C goes to the hub alone, which stops the server
+            )
         try:
             self._wait()
         except BaseException:
             self.stop()
             raise
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process.poll() is None
 
     @property
     def url(self) -> str:
@@ -89,7 +105,7 @@ class PrivateServer:
     def _wait(self) -> None:
         end = time.monotonic() + START_TIMEOUT
         while time.monotonic() < end:
-            if self.process.poll() is not None:
+            if not self.running:
                 break
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
@@ -103,7 +119,6 @@ class PrivateServer:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
-        self._log.close()
 
 
 def _users(path: Path) -> str:
