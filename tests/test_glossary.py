@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from nats.aio.client import Client
 
 import mainstem as ms
 from mainstem import algorithms, experiment, parts, problems, streams, theory
@@ -64,7 +65,7 @@ def test_fields_of_a_status() -> None:
         }
     )
     hub = Hub.__new__(Hub)  # without a connection
-    hub.document, hub.aggregator = document, Aggregator(document)
+    hub.document, hub.aggregator, hub._connection = document, Aggregator(document), Client()
     hub._paused = hub._finished = hub.stopped = False
     hub._compared, hub._last_heard, hub._first, hub._started, hub._rounds = {}, {}, None, 0.0, 0
     status = hub.status()

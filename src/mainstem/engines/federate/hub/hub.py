@@ -35,12 +35,14 @@ from mainstem.engines.federate.protocol.messages import (
     pack_heartbeat,
 )
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
-from mainstem.engines.federate.transport.retry import retry
+from mainstem.engines.federate.transport.retry import GivenUp, retry
 from mainstem.engines.federate.transport.state_store import StateStore
 from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
+from mainstem.engines.federate.transport.tasks import log
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
+STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 LATE, LOST = 1.0, 15.0  # seconds after a round's first upload, and without a heartbeat
 CONSUMER_HEARTBEAT = 1.0  # seconds; the upload consumer is created anew if two are missed
 
@@ -72,6 +74,8 @@ class Hub:
         self._paused = False
         self._finished = False
         self.stopped = False
+        self._stop_time: float | None = None
+        self._connected = True
         self._last_heard: dict[str, float] = {}  # by client
         self._left: set[str] = set()  # clients whose last heartbeat was a goodbye
         self._compared: dict[
@@ -90,7 +94,7 @@ class Hub:
         chunks = -(-aggregator.most_bytes // self._max_message)
         await create_streams(self._js, self.document, chunks, self._replicas)
         self._store = await StateStore.open(
-            self._js, subjects.bucket, self._max_message, self._replicas
+            self._js, subjects.bucket, self._max_message, self._replicas, self._gives_up
         )
         data = await self._store.read()
         if data is None:
@@ -216,7 +220,12 @@ class Hub:
                     await self._round()
             if background.done():
                 await background  # raises its error
-            await retry(self._publish_status)
+            await retry(self._publish_status, self._gives_up)
+        except GivenUp:
+            log.warning(
+                "%s: ended while the NATS server did not answer; what it has not stored is merged again later",
+                self.document.rules.run,
+            )
         finally:
             background.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
@@ -230,7 +239,12 @@ class Hub:
         Cancelling it would not be safe: within nats-py, `asyncio.wait_for` of Python 3.11 can lose a cancellation.
         """
         self.stopped = True
+        self._stop_time = self._stop_time or time.monotonic()
         self._changed.set()
+
+    def _gives_up(self) -> bool:
+        """Whether it was asked to stop some time ago: then it no longer waits for the server."""
+        return self._stop_time is not None and time.monotonic() - self._stop_time > STOP_TIMEOUT
 
     @property
     def finished(self) -> bool:
@@ -309,7 +323,7 @@ class Hub:
         """Publishes the merged model, in chunks if it is large."""
         data = pack_broadcast(self.aggregator.broadcast())
         for n, chunk in enumerate(split(data, self._max_message, self.aggregator.version)):
-            await retry(partial(self._js.publish, subject(n), chunk))
+            await retry(partial(self._js.publish, subject(n), chunk), self._gives_up)
             faults.reach("hub within broadcast")
 
     # --- background tasks --------------------------------------------------------------------------
@@ -319,11 +333,19 @@ class Hub:
         purged = 1  # the first sequence: servers up to 2.11 take "before 1" for everything
         while True:
             await asyncio.sleep(UPKEEP)
+            self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 if self._stored > purged:
                     purged = self._stored
                     await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
                 await self._publish_status()
+
+    def _watch_connection(self) -> None:
+        """Logs that the connection is lost, and that it is back."""
+        if self._connection.is_connected != self._connected:
+            self._connected = not self._connected
+            what = "is back" if self._connected else "is lost: merges wait until it is back"
+            log.warning("%s: the connection to the NATS server %s", self.document.rules.run, what)
 
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats; in lockstep with the clients whose upload is missing, so that they send it again."""
@@ -342,6 +364,7 @@ class Hub:
         aggregator = self.aggregator
         clipped, held = aggregator.stopped()
         state = "finished" if self.finished else "paused" if self._paused else "running"
+        state = state if self._connection.is_connected else "disconnected"
         clients = {
             name: {
                 "samples": int(aggregator.received[k]),

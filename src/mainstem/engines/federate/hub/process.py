@@ -15,7 +15,7 @@ from mainstem.disk import PRIVATE, lock, npz, private_folder, write
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.transport import tasks
-from mainstem.engines.federate.transport.connection import answering, connect
+from mainstem.engines.federate.transport.connection import FAILED, answering, connect
 from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import MainstemError
 
@@ -91,7 +91,8 @@ async def _serve(
             raise KeyboardInterrupt
         return hub.status()
     finally:
-        await connection.close()
+        with contextlib.suppress(*FAILED):  # the server may be gone
+            await connection.close()
 
 
 def _stop_on_signals(hub: Hub) -> None:

@@ -7,6 +7,8 @@ from typing import TypeVar
 import nats.errors
 import nats.js.errors
 
+from mainstem.errors import MainstemError
+
 Answer = TypeVar("Answer")
 
 INTERVAL = 0.2  # seconds between two attempts
@@ -21,10 +23,25 @@ UNANSWERED = (
 )
 
 
-async def retry(attempt: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Repeats `attempt` until it is answered. It must be idempotent: an unanswered one may have arrived."""
+class GivenUp(MainstemError):
+    """A request that was not answered before its sender had to end."""
+
+
+def _never() -> bool:
+    return False
+
+
+async def retry(
+    attempt: Callable[[], Awaitable[Answer]], given_up: Callable[[], bool] = _never
+) -> Answer:
+    """Repeats `attempt` until it is answered, or until it is `given_up`, which raises `GivenUp`.
+
+    It must be idempotent: an unanswered one may have arrived.
+    """
     while True:
         try:
             return await attempt()
         except UNANSWERED:
+            if given_up():
+                raise GivenUp("the NATS server does not answer") from None
             await asyncio.sleep(INTERVAL)

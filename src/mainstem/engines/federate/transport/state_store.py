@@ -5,6 +5,7 @@ id shows whether the newer value is this hub's own.
 """
 
 import secrets
+from collections.abc import Callable
 from functools import partial
 
 import nats.js.errors
@@ -29,20 +30,31 @@ class StateStore:
         self._most = most
         self._id = secrets.token_bytes(_ID)
         self._revision = 0
+        self._given_up: Callable[[], bool] = lambda: False
         self._slot = 0  # chunks of large data go to the slot that is not in use
 
     @classmethod
     async def open(
-        cls, js: JetStreamContext, name: str, most: int, replicas: int = 1
+        cls,
+        js: JetStreamContext,
+        name: str,
+        most: int,
+        replicas: int = 1,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> "StateStore":
-        """Opens the bucket `name`, created if it does not exist; a message has at most `most` bytes."""
+        """Opens the bucket `name`, created if it does not exist; a message has at most `most` bytes.
+
+        Writes are repeated until they are answered or `given_up`.
+        """
         try:
             bucket = await js.key_value(name)
         except nats.js.errors.BucketNotFoundError:
             bucket = await js.create_key_value(
                 bucket=name, history=1, storage=StorageType.FILE, replicas=replicas
             )
-        return cls(bucket, name, most)
+        store = cls(bucket, name, most)
+        store._given_up = given_up
+        return store
 
     async def read(self) -> bytes | None:
         """The stored bytes; None if there are none."""
@@ -70,9 +82,10 @@ class StateStore:
             self._slot = 1 - self._slot
             chunks = split(data, self._most, self._revision)
             for n, chunk in enumerate(chunks):
-                await retry(partial(self._bucket.put, f"piece-{self._slot}-{n}", chunk))
+                put = partial(self._bucket.put, f"piece-{self._slot}-{n}", chunk)
+                await retry(put, self._given_up)
             value = f"+{self._slot} {len(chunks)}".encode()
-        self._revision = await retry(partial(self._replace, self._id + value))
+        self._revision = await retry(partial(self._replace, self._id + value), self._given_up)
 
     async def _replace(self, value: bytes) -> int:
         """Writes `value` and returns its revision. An earlier attempt without an answer may have written it."""
