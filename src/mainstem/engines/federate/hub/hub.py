@@ -7,7 +7,6 @@ there, and skips an upload whose step is not newer than its client's received st
 import asyncio
 import contextlib
 import json
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +23,7 @@ from mainstem.engines.federate import faults
 from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
 from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.merge_log import MergeLog
+from mainstem.engines.federate.hub.presence import PRESENT, Presence
 from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
 from mainstem.engines.federate.protocol.chunking import Reassembler, split
 from mainstem.engines.federate.protocol.messages import (
@@ -43,7 +43,7 @@ from mainstem.engines.federate.transport.tasks import log
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
-LATE, LOST = 1.0, 15.0  # seconds after a round's first upload, and without a heartbeat
+LATE = 1.0  # seconds after a round's first upload
 CONSUMER_HEARTBEAT = 1.0  # seconds; the upload consumer is created anew if two are missed
 
 
@@ -76,8 +76,7 @@ class Hub:
         self.stopped = False
         self._stop_time: float | None = None
         self._connected = True
-        self._last_heard: dict[str, float] = {}  # by client
-        self._left: set[str] = set()  # clients whose last heartbeat was a goodbye
+        self._presence = Presence()
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
@@ -139,8 +138,7 @@ class Hub:
         client = message.subject.rpartition(".")[2]
         if client not in self._reassemblers:
             return
-        if client not in self._left:  # its last upload may come after its goodbye
-            self._last_heard[client] = time.monotonic()
+        self._presence.uploaded(client)
         begun = self._begun.setdefault(client, sequence)
         try:
             data = self._reassembled(client, message.data)
@@ -164,13 +162,11 @@ class Hub:
         if client not in self._reassemblers:
             return
         if message.data == GOODBYE:
-            self._left.add(client)
-            self._last_heard.pop(client, None)
+            self._presence.left(client)
             if self._is_complete():  # it is no longer expected
                 self._changed.set()
             return
-        self._left.discard(client)
-        self._last_heard[client] = time.monotonic()
+        self._presence.came(client)
         with contextlib.suppress(ValueError, TypeError):
             if message.data:
                 self._compared[client] = read_compared(message.data)
@@ -268,9 +264,7 @@ class Hub:
         """Whether all expected uploads are in. At the free pace, nothing is expected of clients that are lost."""
         if self.document.lockstep:
             return self.aggregator.is_complete()
-        now, never = time.monotonic(), -math.inf
-        indices = self.aggregator.indices.items()
-        absent = {k for name, k in indices if now - self._last_heard.get(name, never) > LOST}
+        absent = self._presence.absent(self.aggregator.indices)
         return self.aggregator.is_complete(absent)
 
     def _time_left(self) -> float | None:
@@ -401,13 +395,12 @@ class Hub:
         """The state of a client: present, late, lost, away or quarantined."""
         if self.aggregator.quarantined(k):
             return "quarantined"
-        if name not in self._last_heard:
-            return "away"
-        if now - self._last_heard[name] > LOST:
-            return "lost"
+        state = self._presence.state(name)
+        if state != PRESENT:
+            return state
         waited = self.document.lockstep and self._first and now - self._first > LATE
         missing = (k, self.aggregator.due) not in self.aggregator.waiting
-        return "late" if waited and missing else "present"
+        return "late" if waited and missing else state
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, json.dumps(self.status()).encode())
