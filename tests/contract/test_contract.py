@@ -21,6 +21,9 @@ SLOW = (
     "Resolve",
     "fictitious_play",  # as fedres_erm
     "central",  # as fedres_sgd
+    "guarded",  # as of models
+    "guarded samples",
+    "guarded error feedback",
     "ofediq median",
     "fedogd schedule",
     "fedomd simplex",

@@ -5,13 +5,18 @@ import asyncio
 import numpy as np
 import pytest
 
-from mainstem.engines.federate.client import predictions
+from mainstem.engines.federate.client import predictions, session
 from mainstem.engines.federate.client.predictions import Predictions
 from tests.federate.in_process import joined, run_content, serving
 
 LARGE = {"name": "softmax", "features": 784, "classes": 10}  # 7,850 numbers
 MODEL = 7850 * 4
 FEW = 600
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(session, "CLOSE_TIMEOUT", 0.1)  # for uploads that nobody merges
 
 
 def waiting(url, algorithm, count=FEW):

@@ -12,6 +12,7 @@ from mainstem.parts import ball
 
 D = 4
 quadratic = jax.jit(ball.quadratic)
+least_squares = jax.jit(ball.least_squares, static_argnums=3)
 free = jax.jit(lambda matrix, vector, current: ball.quadratic(matrix, vector, current, None))
 
 
@@ -67,8 +68,9 @@ def test_least_squares_is_the_quadratic_of_its_rows(seed, rank):
     targets, current = rng.normal(size=D), rng.normal(size=D)
     with jax.enable_x64(True):
         for radius in (None, 0.5):
-            found = ball.least_squares(rows, targets, current, radius)
-            same = ball.quadratic(rows.T @ rows, rows.T @ targets, current, radius)
+            found = least_squares(rows, targets, current, radius)
+            form = rows.T @ rows, rows.T @ targets, current
+            same = free(*form) if radius is None else quadratic(*form, radius)
             np.testing.assert_allclose(found, same, atol=1e-8)
 
 

@@ -13,7 +13,7 @@ class Presence:
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
-        self._left: set[str] = set()  # clients that have said goodbye
+        self._left: set[str] = set()  # clients whose last message was a goodbye
 
     def uploaded(self, client: str) -> None:
         """An upload came. It may have been on its way when its client left."""
