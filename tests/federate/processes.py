@@ -136,8 +136,9 @@ class Federation:
         import jax
 
         algorithm = experiment.made("algorithm", algorithms, self.content["algorithm"])
+        guards = self.rules.get("guard", True) and not algorithm.guards
         run = ms.simulate(
-            ms.guarded(algorithm) if self.rules.get("guard", True) else algorithm,
+            ms.guarded(algorithm) if guards else algorithm,
             experiment.made("problem", problems, self.content["problem"]),
             stream_of(self.content),
             steps=self.rules["steps"],

@@ -32,11 +32,11 @@ async def learns(url, hub, k, scale=1.0):
     return np.mean(losses[STEPS // 2 :])
 
 
-def lived(url, scales, **rules):
+def lived(url, scales, algorithm=FEDOGD):
     """The honest clients' mean loss in the second half, and the hub's last status."""
 
     async def go():
-        content = run_content(FEDOGD, LINEAR, clients=len(scales), pace="lockstep", **rules)
+        content = run_content(algorithm, LINEAR, clients=len(scales), pace="lockstep")
         async with serving(url, content) as (hub, _):
             losses = await asyncio.gather(
                 *(learns(url, hub, k, scale) for k, scale in enumerate(scales))
@@ -55,6 +55,12 @@ def test_a_wrong_unit_is_left_out_and_seen(scale, nats_server, caplog):
     assert status["clients"]["3"]["held"] > STEPS / 2
     assert [status["clients"][str(k)]["held"] for k in range(3)] == [0, 0, 0]
     assert "client 3 is left out" in caplog.text
+
+
+def test_with_error_feedback_it_counts_too(nats_server):
+    top = {"name": "error_feedback", "codec": {"name": "top_k", "count": 2}}
+    _, status = lived(nats_server.url, [1.0, 1.0, 1.0, 50.0], FEDOGD | {"codec": top})
+    assert status["clients"]["3"]["held"] > STEPS / 2
 
 
 def test_its_memory_is_stored_with_the_state(nats_server):

@@ -20,6 +20,10 @@ class Wrapper(Algorithm):
         return self.of.personal
 
     @property
+    def guards(self) -> bool:  # type: ignore[override]
+        return self.of.guards
+
+    @property
     def sync(self) -> Sync:
         return self.of.sync
 
