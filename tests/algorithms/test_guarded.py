@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import extend as mx
-
-CLIENTS, STEPS, FEATURES = 4, 400, 5
-LARGEST = float(np.finfo(np.float32).max)
+from benchmarks.guard import ALGORITHMS, FEATURES, STEPS, honest_loss, lying, rows, stream
 
 
 def followed(usual, size, share):
@@ -57,23 +54,6 @@ def loop(x, y, step, factor=2.0, hold=3.0):
     return np.array(losses), w, clipped, held
 
 
-def rows(seed, faults=1.0):
-    """Features and targets [steps, clients]; the last client's features are `faults` times too large."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(STEPS, CLIENTS, FEATURES))
-    y = x @ rng.normal(size=FEATURES) + 0.1 * rng.normal(size=(STEPS, CLIENTS))
-    x[:, -1] *= faults
-    return x, y
-
-
-def stream(x, y):
-    """The rows as a stream: client k has the rows of column k."""
-    steps, clients, features = x.shape
-    keys = np.repeat(np.arange(clients), steps)
-    flat = x.swapaxes(0, 1).reshape(-1, features), y.swapaxes(0, 1).reshape(-1)
-    return ms.streams.arrays(*flat, keys=keys)
-
-
 @pytest.mark.parametrize("faults", [1.0, 8.0, 1e3])
 @pytest.mark.parametrize("plain", [False, True])
 def test_it_is_the_loop(faults, plain):
@@ -85,47 +65,6 @@ def test_it_is_the_loop(faults, plain):
     np.testing.assert_allclose(run.loss, losses, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(np.ravel(run.model), w, rtol=1e-10, atol=1e-10)
     assert faults == 1 or clipped[-1] + held[-1] > STEPS / 2
-
-
-LIES = {
-    "flipped sign": lambda body, key: -body,
-    "constant": lambda body, key: mx.jnp.ones_like(body),
-    "random": lambda body, key: mx.jax.random.normal(key, body.shape, body.dtype),
-    "1e30": lambda body, key: mx.jnp.full_like(body, 1e30),
-    "largest": lambda body, key: mx.jnp.full_like(body, LARGEST),
-    "not a number": lambda body, key: mx.jnp.full_like(body, mx.jnp.nan),
-}
-
-
-@mx.value
-class lying(mx.Wrapper):
-    """`of`, with lies of the last client in the place of its messages."""
-
-    of: mx.Algorithm = mx.part(mx.Algorithm, "fedogd(step=0.1)")
-    lie: str = mx.static()
-    liar: int = mx.static(default=CLIENTS - 1)
-
-    traits = mx.Traits()
-
-    def upload(self, client, at):
-        client, body, weight = self.of.upload(client, at)
-        return client, mx.jnp.where(at.k == self.liar, LIES[self.lie](body, at.key), body), weight
-
-
-def honest_loss(algorithm, x, y, problem=None):
-    """The mean loss of the first three clients in the second half of the run."""
-    problem = problem or ms.problems.linear(FEATURES)
-    given = {"steps": len(x), "measure": ["loss per client"]}
-    run = ms.simulate(algorithm, problem, stream(x, y), **given)
-    return float(np.mean(run.column("loss_per_client")[len(x) // 2 :, : CLIENTS - 1]))
-
-
-ALGORITHMS = {
-    "fedogd": ms.fedogd(step=0.05),
-    "ofediq": ms.ofediq(step=0.05, rate=0.5, levels=8, blocks=1),
-    "fedomd": ms.fedomd(step=0.05, sync=ms.parts.every(5)),
-    "fedsea": ms.fedsea(step=0.05, period=5),
-}
 
 
 @pytest.mark.filterwarnings("ignore::mainstem.errors.Diverged")  # of the faulty site's own loss
@@ -140,3 +79,13 @@ def test_a_wrong_unit_of_one_site_harms_nobody_else(name, fault):
     x, y = rows(1, fault)
     assert honest_loss(ms.guarded(ALGORITHMS[name]), x, y) < 1.5 * alone
     assert not honest_loss(ALGORITHMS[name], x, y) < 1.5 * alone
+
+
+@pytest.mark.parametrize(
+    "name", ["fedogd", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ofediq", "fedomd"))]
+)
+@pytest.mark.parametrize("lie", ["1e30", "largest", "not a number"])
+def test_messages_of_any_size_harm_nobody_else(name, lie):
+    x, y = rows(1)
+    alone = honest_loss(ALGORITHMS[name], x[:, :-1], y[:, :-1])
+    assert honest_loss(ms.guarded(lying(ALGORITHMS[name], lie)), x, y) < 1.5 * alone

@@ -1,7 +1,7 @@
 """Resuming: a stopped run continues where it was: killed processes, interrupts, and folders of other runs."""
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,22 +25,30 @@ def _start(folder):
     )
 
 
-def _wait_for_parts(process, folder, count):
-    deadline = time.monotonic() + 120
-    while len(list(folder.glob("trace/*.parquet"))) < count:
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+@contextlib.contextmanager
+def _suspended(folder, parts):
+    """A process that runs in `folder`, suspended once it has written `parts` parts of the trace; then killed."""
+    process = _start(folder)
+    try:
+        deadline = time.monotonic() + 120
+        while len(list(folder.glob("trace/*.parquet"))) < parts:
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)
+        assert not (folder / "run.json").exists(), "it ended before it could be killed"
+        yield
+    finally:
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("kills", [(3,), pytest.param((2, 6), marks=pytest.mark.slow)])
 def test_sigkill_loses_nothing(tmp_path, kills):
     folder, unharmed = tmp_path / "killed", tmp_path / "whole"
     for parts in kills:
-        process = _start(folder)
-        _wait_for_parts(process, folder, parts)
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        with _suspended(folder, parts):
+            pass
     with pytest.raises(ms.MainstemError, match="was not finished: run it again to resume"):
         ms.load(folder)
     together = [_start(each) for each in (folder, unharmed)]
@@ -111,10 +119,8 @@ def test_a_finished_run_is_returned(tmp_path, monkeypatch):
 
 
 def test_a_corrupted_checkpoint_is_refused(tmp_path):
-    process = _start(tmp_path / "run")
-    _wait_for_parts(process, tmp_path / "run", 3)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with _suspended(tmp_path / "run", 3):
+        pass
     path = Path(tmp_path / "run" / "checkpoint.npz")
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ms.MainstemError, match=r"checkpoint\.npz cannot be read"):
@@ -122,19 +128,16 @@ def test_a_corrupted_checkpoint_is_refused(tmp_path):
 
 
 def test_a_folder_is_for_one_process_at_a_time(tmp_path):
-    process = _start(tmp_path / "run")
-    _wait_for_parts(process, tmp_path / "run", 1)
-    with pytest.raises(ms.MainstemError, match="another process is running it"):
+    with (
+        _suspended(tmp_path / "run", 1),
+        pytest.raises(ms.MainstemError, match="another process is running it"),
+    ):
         killed.run(tmp_path / "run")
-    process.kill()
-    process.wait()
 
 
 def test_a_missing_part_of_the_trace_is_noticed_before_the_run_goes_on(tmp_path):
-    process = _start(tmp_path / "run")
-    _wait_for_parts(process, tmp_path / "run", 3)
-    process.kill()
-    process.wait()
+    with _suspended(tmp_path / "run", 3):
+        pass
     (tmp_path / "run" / "trace" / "000001.parquet").unlink()
     with pytest.raises(ms.MainstemError, match="part 1 of the trace is missing"):
         killed.run(tmp_path / "run")

@@ -24,13 +24,13 @@ _ID = 8  # bytes
 class StateStore:
     """Bytes that are replaced as a whole."""
 
-    def __init__(self, bucket: KeyValue, name: str, most: int):
+    def __init__(self, bucket: KeyValue, name: str, most: int, given_up: Callable[[], bool]):
         self._bucket = bucket
         self._name = name
         self._most = most
         self._id = secrets.token_bytes(_ID)
         self._revision = 0
-        self._given_up: Callable[[], bool] = lambda: False
+        self._given_up = given_up
         self._slot = 0  # chunks of large data go to the slot that is not in use
 
     @classmethod
@@ -52,9 +52,7 @@ class StateStore:
             bucket = await js.create_key_value(
                 bucket=name, history=1, storage=StorageType.FILE, replicas=replicas
             )
-        store = cls(bucket, name, most)
-        store._given_up = given_up
-        return store
+        return cls(bucket, name, most, given_up)
 
     async def read(self) -> bytes | None:
         """The stored bytes; None if there are none."""
