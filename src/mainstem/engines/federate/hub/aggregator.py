@@ -33,7 +33,8 @@ from mainstem.errors import BrokenRun
 HARMLESS = {
     Reason.REPLAYED,
     Reason.STALE,
-}  # an honest client that was killed or disconnected can send these
+    Reason.EPOCH,
+}  # an honest client that was killed or disconnected, or whose hub was set back, can send these
 ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.
 PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
@@ -54,6 +55,7 @@ class Aggregator:
         self.document = document
         clients = len(document.clients)
         self.indices = {name: k for k, name in enumerate(document.clients)}
+        self.epoch = 0
         self.version = 0
         self.step = 0  # t of the last merge
         self.merged = np.zeros(
@@ -127,6 +129,8 @@ class Aggregator:
         document = self.document
         if upload.run != document.digest:
             raise Refused(Reason.RUN)
+        if upload.epoch != self.epoch:
+            raise Refused(Reason.EPOCH, f"{upload.epoch}, now {self.epoch}")
         if upload.client != k:
             raise Refused(Reason.CLIENT, f"claims to be client {upload.client}")
         if upload.codec != document.codec:
@@ -179,9 +183,12 @@ class Aggregator:
     def due(self) -> int:
         """The next sync step, in lockstep; 0 if there is none."""
         if self._due[0] != self.step:
-            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
-            self._due = self.step, self._syncs.next(self.step, last)
+            self._due = self.step, self.next_sync(self.step)
         return self._due[1]
+
+    def next_sync(self, step: int) -> int:
+        """The next sync step after `step`; 0 if there is none."""
+        return self._syncs.next(step, self.document.rules.steps or step + MAX_FIRST_SYNC)
 
     def quarantined(self, k: int) -> bool:
         """Whether client k was refused too often. Its uploads are no longer read."""
@@ -231,6 +238,13 @@ class Aggregator:
             [k not in self._quarantined and (k, self.due) not in self.waiting for k in everyone]
         )
 
+    def begin_epoch(self, epoch: int, step: int) -> None:
+        """Goes on in a new epoch. In lockstep, merges that were lost are skipped: `step` is the next that is due."""
+        self.epoch = epoch
+        if self.document.lockstep and step - 1 > self.step:
+            self.step = step - 1
+            self.waiting = {key: row for key, row in self.waiting.items() if key[1] >= step}
+
     def merge(self) -> list[tuple[str, int, int]]:
         """Merges the waiting uploads in the order of the roster. Returns client, step and staleness of each."""
         document = self.document
@@ -274,7 +288,8 @@ class Aggregator:
     def broadcast(self) -> Broadcast:
         """The message that carries the merged model."""
         steps = self.merged.copy(), self.received.copy()
-        return Broadcast(self.document.digest, self.version, self.step, *steps, self._params)
+        now = self.document.digest, self.version, self.step
+        return Broadcast(*now, *steps, self._params, self.epoch)
 
     @property
     def _params(self) -> bytes:
@@ -341,6 +356,7 @@ class Aggregator:
         """The state as bytes. All uploads before `sequence` in the upload stream are merged."""
         values = {
             "digest": self.document.digest.hex(),
+            "epoch": self.epoch,
             "version": self.version,
             "step": self.step,
             "sequence": sequence,
@@ -367,7 +383,8 @@ class Aggregator:
         for name in PER_CLIENT:
             setattr(self, name, found.arrays[name].copy())
         self._update_quarantine()
-        self.version, self.step = found.values["version"], found.values["step"]
+        self.epoch, self.version = found.values["epoch"], found.values["version"]
+        self.step = found.values["step"]
         self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}
         self._store_base()

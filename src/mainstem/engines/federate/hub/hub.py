@@ -14,37 +14,33 @@ from pathlib import Path
 from typing import Any
 
 import nats.errors
+import numpy as np
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, DeliverPolicy
 
-from mainstem.engines.federate import faults
+from mainstem.engines.federate import faults, full_disk
 from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
 from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.merge_log import MergeLog
+from mainstem.engines.federate.hub.positions import Positions, now
 from mainstem.engines.federate.hub.presence import PRESENT, Presence
-from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
+from mainstem.engines.federate.hub.state_copy import StateCopy, later
+from mainstem.engines.federate.protocol.candidate import Compared, against
 from mainstem.engines.federate.protocol.chunking import Reassembler, split
-from mainstem.engines.federate.protocol.messages import (
-    GOODBYE,
-    HEADROOM,
-    Reason,
-    Refused,
-    pack_broadcast,
-    pack_heartbeat,
-)
+from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
+from mainstem.engines.federate.protocol.messages import HEADROOM, Reason, Refused, pack_broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
 from mainstem.engines.federate.transport.retry import GivenUp, retry
-from mainstem.engines.federate.transport.state_store import StateStore
+from mainstem.engines.federate.transport.state_store import StateStore, StoredState
 from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
 from mainstem.engines.federate.transport.tasks import log
+from mainstem.engines.federate.transport.upload_log import UploadLog
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 LATE = 1.0  # seconds after a round's first upload
-CONSUMER_HEARTBEAT = 1.0  # seconds; the upload consumer is created anew if two are missed
 
 
 class Hub:
@@ -67,7 +63,9 @@ class Hub:
         limit = self.aggregator.most_bytes
         self._reassemblers = {name: Reassembler(limit) for name in document.clients}
         self._begun: dict[str, int] = {}  # sequence of the first chunk of an unfinished upload
-        self._next = 1  # sequence of the next upload in the stream
+        self._uploads = UploadLog(self._js, self.subjects, self._on_upload)
+        self._positions = Positions(document.quorum, self.aggregator.next_sync)
+        self._saving = asyncio.Lock()
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
@@ -88,53 +86,76 @@ class Hub:
     # --- opening -----------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Creates or finds the run's streams, restores the stored state and broadcasts the model."""
-        aggregator, subjects = self.aggregator, self.subjects
-        chunks = -(-aggregator.most_bytes // self._max_message)
-        await create_streams(self._js, self.document, chunks, self._replicas)
+        """Creates or finds the run's streams, restores the newest stored state and broadcasts the model."""
         self._store = await StateStore.open(
-            self._js, subjects.bucket, self._max_message, self._replicas, self._gives_up
+            self._js, self.subjects.bucket, self._max_message, self._replicas, self._gives_up
         )
-        data = await self._store.read()
-        if data is None:
-            await self._store.write(aggregator.snapshot(self._next))
-        else:
-            self._next = aggregator.restore(data)
-            if self.document.algorithm.collect.based:
-                async for broadcast in stored_broadcasts(self._js, self.document):
-                    aggregator.add_base(broadcast)
+        await self._create_streams()
+        self._copy = StateCopy(self._folder, self.document.rules.run)
+        await self._restore()
         self._guard_report = GuardReport(
-            self.document.rules.run, self.document.clients, aggregator.stopped()
+            self.document.rules.run, self.document.clients, self.aggregator.stopped()
         )
         if self._folder is not None:
-            self._merge_log = MergeLog(self._folder / "merges.jsonl", aggregator.version)
-        await self._js.publish(subjects.document, encode(self.document))
-        await self._publish_model(subjects.broadcast)
-        await self._consume_uploads()
-        await self._connection.subscribe(subjects.control, cb=self._on_command)
-        await self._connection.subscribe(subjects.heartbeat("*"), cb=self._on_heartbeat)
+            path = self._folder / "merges.jsonl"
+            self._merge_log = MergeLog(path, self.aggregator.version)
+            self._write_log = full_disk.Writer(str(path))
+        await self._save()
+        await self._publish()
+        await self._connection.subscribe(self.subjects.control, cb=self._on_command)
+        await self._connection.subscribe(self.subjects.heartbeat("*"), cb=self._on_heartbeat)
         await self._publish_status()
 
-    async def _consume_uploads(self) -> None:
-        """Reads the upload stream from the first upload that may not be merged."""
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=max(1, self._next)
+    async def _create_streams(self) -> None:
+        chunks = -(-self.aggregator.most_bytes // self._max_message)
+        await create_streams(self._js, self.document, chunks, self._replicas)
+
+    async def _restore(self) -> None:
+        """Restores the later of the states on the server and in the folder, and reads uploads from there on."""
+        there, here = await self._store.read(), self._copy.read()
+        found = later(there, here, self.document.rules.run)
+        if found is None:
+            self.aggregator.begin_epoch(now(), 0)
+            await self._uploads.read_from(1)
+            return
+        self._uploads.next = self.aggregator.restore(found.data)
+        if self.document.algorithm.collect.based:
+            async for broadcast in stored_broadcasts(self._js, self.document):
+                self.aggregator.add_base(broadcast)
+        if found is there and await self._uploads.check():
+            await self._uploads.read_from(self._uploads.next)
+        else:
+            what = "" if there is None else f", and an older state, of merge {there.version}"
+            log.warning(
+                "%s: the NATS server has lost uploads of this run%s: it continues at merge %d, in a new epoch",
+                self.document.rules.run,
+                what,
+                found.version,
+            )
+            self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
+            await self._uploads.read_from(1)
+
+    async def _publish(self) -> None:
+        """Publishes the document and the model."""
+        await retry(
+            partial(self._js.publish, self.subjects.document, encode(self.document)), self._gives_up
         )
-        await self._js.subscribe(
-            self.subjects.upload("*"),
-            stream=self.subjects.upload_stream,
-            config=config,
-            ordered_consumer=True,
-            idle_heartbeat=CONSUMER_HEARTBEAT,
-            pending_bytes_limit=0,  # no limit: nats-py would drop messages without an error
-            cb=self._on_upload,
-        )
+        await self._publish_model(self.subjects.broadcast)
+
+    async def _save(self) -> None:
+        """Stores the state on the server, and then a copy in the folder."""
+        sequence = min([self._uploads.next, *self._begun.values()])
+        aggregator = self.aggregator
+        state = StoredState(aggregator.epoch, aggregator.version, aggregator.snapshot(sequence))
+        faults.reach("hub before store")
+        await self._store.write(state)
+        self._stored = sequence
+        self._copy.write(state.data)
+        faults.reach("hub after store")
 
     # --- messages ----------------------------------------------------------------------------------
 
-    async def _on_upload(self, message: Msg) -> None:
-        sequence = message.metadata.sequence.stream
-        self._next = max(self._next, sequence + 1)
+    async def _on_upload(self, message: Msg, sequence: int) -> None:
         client = message.subject.rpartition(".")[2]
         if client not in self._reassemblers:
             return
@@ -168,8 +189,10 @@ class Hub:
             return
         self._presence.came(client)
         with contextlib.suppress(ValueError, TypeError):
-            if message.data:
-                self._compared[client] = read_compared(message.data)
+            position, compared = read_client(message.data)
+            self._positions.note(client, position)
+            if compared is not None:
+                self._compared[client] = compared
 
     def _reassembled(self, client: str, data: bytes) -> bytes | None:
         try:
@@ -285,12 +308,9 @@ class Hub:
             self.aggregator.stopped(), {name for name, *_ in entered}
         )
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
-        sequence = min([self._next, *self._begun.values()])
-        faults.reach("hub before store")
-        await self._store.write(self.aggregator.snapshot(sequence))
-        self._stored = sequence
-        faults.reach("hub after store")
-        await self._publish_model(self.subjects.broadcast)
+        async with self._saving:
+            await self._save()
+            await self._publish_model(self.subjects.broadcast)
         faults.reach("hub after broadcast")
 
     def _log_merge(
@@ -301,17 +321,16 @@ class Hub:
         stopped: dict[str, list[str]],
     ) -> None:
         if self._merge_log is not None:
-            self._merge_log.add(
-                {
-                    "version": self.aggregator.version,
-                    "step": self.aggregator.step,
-                    "time": round(time.time(), 3),
-                    "waited": round(waited, 4),  # seconds since the first upload
-                    "deadline": passed,  # whether it has passed
-                    "uploads": entered,  # client, step, staleness
-                    **stopped,
-                }
-            )
+            line = {
+                "version": self.aggregator.version,
+                "step": self.aggregator.step,
+                "time": round(time.time(), 3),
+                "waited": round(waited, 4),  # seconds since the first upload
+                "deadline": passed,  # whether it has passed
+                "uploads": entered,  # client, step, staleness
+                **stopped,
+            }
+            self._write_log(partial(self._merge_log.add, line))
 
     async def _publish_model(self, subject: Callable[[int], str]) -> None:
         """Publishes the merged model, in chunks if it is large."""
@@ -323,16 +342,65 @@ class Hub:
     # --- background tasks --------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        """Purges merged uploads from the stream and publishes the status, again and again."""
+        """Purges merged uploads, looks for losses and publishes the status, again and again."""
         purged = 1  # the first sequence: servers up to 2.11 take "before 1" for everything
         while True:
             await asyncio.sleep(UPKEEP)
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
+                if not await self._uploads.check():
+                    await self._refill()
+                    purged = 1
+                await self._follow_clients()
                 if self._stored > purged:
                     purged = self._stored
                     await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
                 await self._publish_status()
+
+    async def _refill(self) -> None:
+        """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
+        log.error(
+            "%s: the NATS server has lost uploads of this run, as after a restored backup: it continues at merge %d, "
+            "in a new epoch; clients send again what was not merged",
+            self.document.rules.run,
+            self.aggregator.version,
+        )
+        await self._store.create()
+        await self._create_streams()
+        for reassembler in self._reassemblers.values():
+            reassembler.reset()
+        self._begun = {}
+        await self._uploads.read_from(1)
+        await self._begin_epoch(self.aggregator.epoch, 0)
+
+    async def _follow_clients(self) -> None:
+        """Begins a new epoch if clients have seen merges that this hub does not know: it was set back."""
+        hub = self._position()
+        if self.document.lockstep and not hub.step:
+            return  # the run has ended
+        was = self._positions.ahead(hub)
+        if was is not None:
+            log.error(
+                "%s: was at merge %d, and is at merge %d after a loss or a restored backup: it continues there, in "
+                "a new epoch",
+                self.document.rules.run,
+                was.version,
+                self.aggregator.version,
+            )
+            await self._begin_epoch(was.epoch, was.step)
+
+    async def _begin_epoch(self, after: int, step: int) -> None:
+        """Begins an epoch later than `after`; in lockstep `step` is due next."""
+        async with self._saving:
+            self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
+            await self._save()
+            await self._publish()
+        self._changed.set()
+
+    def _position(self) -> Position:
+        """Where this hub is in the run."""
+        due = self.aggregator.due if self.document.lockstep else 0
+        return Position(self.aggregator.epoch, self.aggregator.version, due)
 
     def _watch_connection(self) -> None:
         """Logs that the connection is lost, and that it is back."""
@@ -345,10 +413,11 @@ class Hub:
         """Sends heartbeats; in lockstep with the clients whose upload is missing, so that they send it again."""
         while True:
             await asyncio.sleep(HEARTBEAT)
-            due = self.aggregator.due if self.document.lockstep else 0
-            missing = pack_heartbeat(due, self.aggregator.missing()) if due else b""
+            position = self._position()
+            missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
             with contextlib.suppress(nats.errors.Error):
-                await self._connection.publish(self.subjects.hub_heartbeat, missing)
+                data = pack_hub(position, missing)
+                await self._connection.publish(self.subjects.hub_heartbeat, data)
 
     # --- status ------------------------------------------------------------------------------------
 
@@ -379,6 +448,7 @@ class Hub:
             "run": self.document.rules.run,
             "state": state,
             "pace": self.document.rules.pace,
+            "epoch": aggregator.epoch,
             "version": aggregator.version,
             "step": aggregator.step,
             "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),

@@ -69,7 +69,7 @@ class LatestBroadcast:
         except Refused as refusal:
             self._refuse(refusal)
             return
-        if self.value is None or broadcast.version > self.value.version:
+        if self.value is None or broadcast.age > self.value.age:
             self.value = broadcast
             self.changed.set()
 
