@@ -234,6 +234,20 @@ def test_ctrl_c_can_be_resumed(tmp_path, file):
     assert list(runs.glob("fedogd-*/checkpoint.npz"))
 
 
+def test_an_error_that_an_interrupt_has_caused_is_the_interrupt(tmp_path):
+    broken_off = (
+        "from mainstem import cli, progress\n"
+        "def app():\n"
+        "    progress.interrupted.set()\n"
+        "    raise ValueError('the file is not closed')\n"
+        "cli.app = app\n"
+        "cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", broken_off], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "mainstem: interrupted; the same command resumes it\n"
+
+
 def test_data_list_shows_what_is_cached(tmp_path, monkeypatch):
     monkeypatch.setenv("MAINSTEM_DATA", str(tmp_path))
     done = mainstem(tmp_path, "data", "list", "--json")

@@ -2,11 +2,11 @@
 
 import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,13 +118,21 @@ def test_a_finished_run_is_returned(tmp_path, monkeypatch):
     assert again.algorithm == first.algorithm
 
 
-def test_a_corrupted_checkpoint_is_refused(tmp_path):
-    with _suspended(tmp_path / "run", 3):
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """A folder whose process was killed."""
+    folder = tmp_path_factory.mktemp("killed") / "run"
+    with _suspended(folder, 3):
         pass
-    path = Path(tmp_path / "run" / "checkpoint.npz")
+    return folder
+
+
+def test_a_corrupted_checkpoint_is_refused(unfinished, tmp_path):
+    folder = shutil.copytree(unfinished, tmp_path / "run")
+    path = folder / "checkpoint.npz"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ms.MainstemError, match=r"checkpoint\.npz cannot be read"):
-        killed.run(tmp_path / "run")
+        killed.run(folder)
 
 
 def test_a_folder_is_for_one_process_at_a_time(tmp_path):
@@ -135,12 +143,11 @@ def test_a_folder_is_for_one_process_at_a_time(tmp_path):
         killed.run(tmp_path / "run")
 
 
-def test_a_missing_part_of_the_trace_is_noticed_before_the_run_goes_on(tmp_path):
-    with _suspended(tmp_path / "run", 3):
-        pass
-    (tmp_path / "run" / "trace" / "000001.parquet").unlink()
+def test_a_missing_part_of_the_trace_is_noticed_before_the_run_goes_on(unfinished, tmp_path):
+    folder = shutil.copytree(unfinished, tmp_path / "run")
+    (folder / "trace" / "000001.parquet").unlink()
     with pytest.raises(ms.MainstemError, match="part 1 of the trace is missing"):
-        killed.run(tmp_path / "run")
+        killed.run(folder)
 
 
 SMALL = {"steps": 60, "checkpoint": 0.0, "chunk": 20, "measure": ()}

@@ -196,6 +196,7 @@ def test_another_spec_under_the_same_name_is_refused(nats_server):
     asyncio.run(lived())
 
 
+@pytest.mark.slow
 def test_a_model_larger_than_a_message_crosses_and_learns(nats_server):
     features = 2_500_000  # 10 MB; a message has 8 at most
 

@@ -40,7 +40,9 @@ def upload(document, client=0, step=1, version=0, **changes):
     return pack_upload(honest._replace(**changes))
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point", [*(pytest.param(point, marks=pytest.mark.slow) for point in POINTS[::3]), *POINTS[1:3]]
+)
 def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_path, monkeypatch):
     steps, clients = 10, 2
     stream = ms.streams.digits(clients=clients)

@@ -105,10 +105,11 @@ COPYING = {  # checks of River that copy or pickle the estimator
     "problem",
     [
         {"name": "logistic", "features": 64},
-        pytest.param({"name": "linear", "features": 64}, marks=pytest.mark.slow),
+        {"name": "linear", "features": 64},
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_rivers_own_checks_hold(problem, nats_server):
     """All but those that copy or pickle the live connection; these say what to do instead."""
     content = run_content(

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -27,7 +27,7 @@ from mainstem.cli import (
     status,
 )
 from mainstem.errors import MainstemError
-from mainstem.progress import keep_interrupts
+from mainstem.progress import interrupted, keep_interrupts
 
 INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
@@ -77,17 +77,27 @@ def main() -> None:
     logging.getLogger("mainstem").setLevel(logging.INFO)  # progress, if stderr is not a terminal
     try:
         app()
-    except MainstemError as error:
-        print(f"mainstem: {error}", file=sys.stderr)
-        sys.exit(1)
-    except OSError as error:
-        where = error.filename or "the folder"
-        print(f"mainstem: {where}: {error.strerror or error}", file=sys.stderr)
-        sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print("mainstem: interrupted; the same command resumes it", file=sys.stderr)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)  # an orderly exit would crash while a thread is inside XLA
+            _end_interrupted()
         raise
+    except Exception as error:
+        if (
+            interrupted.is_set()
+        ):  # what was broken off may fail in its own way, such as a file half written
+            _end_interrupted()
+        if isinstance(error, MainstemError):
+            line = str(error)
+        elif isinstance(error, OSError):
+            line = f"{error.filename or 'the folder'}: {error.strerror or error}"
+        else:
+            raise
+        print(f"mainstem: {line}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _end_interrupted() -> NoReturn:
+    print("mainstem: interrupted; the same command resumes it", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)  # an orderly exit would crash while a thread is inside XLA

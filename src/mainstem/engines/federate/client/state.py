@@ -3,6 +3,7 @@
 One thread may ask for predictions while another learns: a lock guards every change.
 """
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -141,8 +142,7 @@ class ClientState:
 
     def is_finite(self) -> bool:
         """Whether all numbers of its state are finite."""
-        leaves = map(np.asarray, jax.tree.leaves(self._client))
-        return all(np.isfinite(leaf).all() for leaf in leaves)
+        return _finite(jax.tree.map(np.asarray, self._client))
 
     def learn_late(self, sample: Sample, params: Any) -> None:
         """Learns from a sample whose prediction was made by an earlier model."""
@@ -177,15 +177,13 @@ class ClientState:
             if self._uncounted:
                 rows = [np.asarray(results)[row] for results, row in self._uncounted]
                 self._uncounted = []
-                finite = [row for row in rows if np.isfinite(row).all()]
-                if len(finite) < len(rows) and self.failure is None:
-                    self.reset("its loss")
-                if not finite:
-                    return self.progress
-                total: Any = (
-                    finite[0] if len(finite) == 1 else np.sum(finite, axis=0, dtype=np.float64)
-                )
-                loss, *others = map(float, total)
+                loss, *others = _sum(rows)
+                if not all(map(math.isfinite, (loss, *others))):
+                    if self.failure is None:
+                        self.reset("its loss")
+                    nothing = np.zeros_like(rows[0])
+                    rows = [row if np.isfinite(row).all() else nothing for row in rows]
+                    loss, *others = _sum(rows)
                 before = self.progress.metrics
                 sums = {
                     name: before.get(name, 0.0) + value
@@ -205,12 +203,11 @@ class ClientState:
                 code, weight = jax.tree.map(np.asarray, (code, weight))  # faster than `device_get`
             return self._upload(code, float(weight))
 
-    def _upload(self, code: Any, weight: float) -> Upload:
+    def _upload(self, code: Any, weight: float, finite: bool = False) -> Upload:
+        """The upload with this code; `finite`: all its numbers are known to be."""
         progress = self.totals()
-        if self.failure is None and weight > 0:
-            numbers = [weight, *jax.tree.leaves(code)]
-            if not all(np.isfinite(each).all() for each in numbers):
-                self.reset("its upload")
+        if not finite and self.failure is None and weight > 0 and not _finite((code, weight)):
+            self.reset("its upload")
         if self.failure is not None:
             weight = 0.0
         return Upload(
@@ -282,10 +279,21 @@ def _learn_locked(
     if sent is None:
         return [None] * len(states)
     codes, weights = sent
+    finite = _finite(sent)  # a call for each client would cost more
     return [
-        state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]))
+        state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]), finite)
         for n, state in enumerate(states)
     ]
+
+
+def _finite(tree: Any) -> bool:
+    return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tree))
+
+
+def _sum(rows: Sequence[np.ndarray]) -> list[float]:
+    """The sums of loss and metrics over all rows."""
+    total: Any = rows[0] if len(rows) == 1 else np.sum(rows, axis=0, dtype=np.float64)
+    return [float(value) for value in total]
 
 
 def _rows(samples: Sequence[Sample]) -> Sample:

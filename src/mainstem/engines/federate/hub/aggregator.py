@@ -76,6 +76,9 @@ class Aggregator:
         self.strikes = np.zeros(clients, np.int64)
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
+        self.uploaded: set[int] = set()  # the clients with an upload that waits
+        self._based = document.algorithm.collect.based
+        self._quorum = document.quorum
         self._syncs = SyncSteps(document.algorithm.sync)
         self._due = -1, 0  # (a step, the next sync step after it)
         self._finite = float(np.finfo(document.dtype).max)
@@ -112,6 +115,7 @@ class Aggregator:
             self.refuse(k, refusal.reason)
             raise
         self.waiting[k, upload.step] = Accepted(upload._replace(body=None), body, sequence)
+        self.uploaded.add(k)
         return upload
 
     def refuse(self, k: int, reason: Reason) -> None:
@@ -149,7 +153,7 @@ class Aggregator:
             raise Refused(Reason.REPLAYED, f"step {upload.step}")
         if upload.version > self.version:
             raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
-        unknown = self.document.algorithm.collect.based and upload.version not in self.bases
+        unknown = self._based and upload.version not in self.bases
         if self.version - upload.version > self.document.rules.staleness or unknown:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
         if self.document.lockstep and upload.step == self.due:
@@ -196,13 +200,10 @@ class Aggregator:
 
     def has_quorum(self) -> bool:
         """Whether uploads of enough clients are waiting for a merge."""
-        wanted = min(self.document.quorum, len(self.document.clients) - len(self._quarantined))
-        uploaded: set[int] = set()
-        for k, _ in self.waiting:
-            uploaded.add(k)
-            if len(uploaded) >= wanted:
-                return True
-        return False
+        if not self.uploaded:
+            return False
+        wanted = min(self._quorum, len(self.indices) - len(self._quarantined))
+        return len(self.uploaded) >= wanted
 
     def is_complete(self, absent: Set[int] = frozenset()) -> bool:
         """Whether all expected uploads are in. None is expected of quarantined clients, nor of those `absent`."""
@@ -219,10 +220,9 @@ class Aggregator:
                 (k, self.due) in self.waiting for k in range(everyone) if k not in quarantined
             )
             return enough and all(present)
-        uploaded = {k for k, _ in self.waiting}
         if gather is not None:
-            return len(uploaded) >= min(gather, everyone - len(quarantined))
-        return len(uploaded) >= everyone - len(quarantined | absent)
+            return len(self.uploaded) >= min(gather, everyone - len(quarantined))
+        return len(self.uploaded) >= everyone - len(quarantined | absent)
 
     def stopped(self) -> tuple[np.ndarray, np.ndarray]:
         """How many messages of each client the guard has shortened, and how many it has left out."""
@@ -255,7 +255,7 @@ class Aggregator:
             self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
             self.model = np.asarray(params)
         entered = [self._count(row) for row in rows]
-        self.waiting = {}
+        self.waiting, self.uploaded = {}, set()
         self.version += 1
         self._store_base()
         return entered
@@ -274,7 +274,7 @@ class Aggregator:
         return self.document.clients[k], upload.step, int(self.staleness[k])
 
     def _store_base(self) -> None:
-        if self.document.algorithm.collect.based:
+        if self._based:
             oldest = self.version - self.document.rules.staleness
             self.bases = {v: each for v, each in self.bases.items() if v >= oldest}
             self.bases[self.version] = self.document.decoded(self._params)
@@ -310,9 +310,9 @@ class Aggregator:
         bodies = np.zeros((count, size), self.document.dtype)
         weights = np.zeros(count, self.document.dtype)
         client, sent = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        based = self.document.algorithm.collect.based
-        base = np.zeros((count, self.document.broadcast), self.document.dtype) if based else None
-        lone = len({row.upload.client for row in rows}) == len(rows)
+        shape = count, self.document.broadcast
+        base = np.zeros(shape, self.document.dtype) if self._based else None
+        lone = len(self.uploaded) == len(rows)
         for n, row in enumerate(rows):
             index = row.upload.client if lone else n  # as in the simulator: client k in row k
             client[index], sent[index] = row.upload.client, row.upload.step

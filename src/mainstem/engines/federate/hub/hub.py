@@ -454,7 +454,7 @@ class Hub:
             "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
             "bytes_down": broadcast * len(self.document.clients),  # as the simulator counts them
             "waiting": {
-                "clients": len({k for k, _ in aggregator.waiting}),
+                "clients": len(aggregator.uploaded),
                 "quorum": self.document.quorum,
             },
             "candidate": against(list(self._compared.values())),
