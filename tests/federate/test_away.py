@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mainstem.engines.federate.client import uplink as links
-from mainstem.engines.federate.protocol.messages import GOODBYE
+from mainstem.engines.federate.protocol.heartbeats import GOODBYE
 from mainstem.errors import BrokenRun
 from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.test_learner import FEDOGD, LOGISTIC, rows

@@ -124,7 +124,7 @@ def test_nothing_is_broadcast_that_is_not_stored(nats_server, monkeypatch):
             async def listen(message):
                 sent = hub.aggregator.version
                 data = await hub._store.read()
-                received.append((sent, unpack(data, "state").values["version"]))
+                received.append((sent, unpack(data.data, "state").values["version"]))
 
             await raw.subscribe(hub.subjects.broadcast("*"), cb=listen)
             for step in (1, 2, 3):

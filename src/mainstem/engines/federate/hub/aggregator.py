@@ -244,6 +244,7 @@ class Aggregator:
         if self.document.lockstep and step - 1 > self.step:
             self.step = step - 1
             self.waiting = {key: row for key, row in self.waiting.items() if key[1] >= step}
+            self.uploaded = {k for k, _ in self.waiting}
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merges the waiting uploads in the order of the roster. Returns client, step and staleness of each."""

@@ -351,6 +351,7 @@ class Hub:
                 if not await self._uploads.check():
                     await self._refill()
                     purged = 1
+                await self._store.check()
                 await self._follow_clients()
                 if self._stored > purged:
                     purged = self._stored

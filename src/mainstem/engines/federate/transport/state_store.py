@@ -146,7 +146,7 @@ class StateStore:
             return revision
         if self._is_later(found):
             await self._forget(self._id)
-            raise BrokenRun(f"{self._name}: another hub has taken this run over")
+            raise self._taken_over()
         self._revision = revision
         raise TimeoutError  # the server was restored from a backup: retry, in the place of what it has
 
@@ -164,3 +164,12 @@ class StateStore:
             return False
         writer, *age = _HEAD.unpack_from(found)
         return writer != self._id and tuple(age) >= self._age
+
+    async def check(self) -> None:
+        """Raises `BrokenRun` if another hub has taken the run over."""
+        revision, found = await self._found()
+        if revision != self._revision and self._is_later(found):
+            raise self._taken_over()
+
+    def _taken_over(self) -> BrokenRun:
+        return BrokenRun(f"{self._name}: another hub has taken this run over")
