@@ -43,12 +43,17 @@ def _suspended(folder, parts):
         assert process.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("kills", [(3,), pytest.param((2, 6), marks=pytest.mark.slow)])
-def test_sigkill_loses_nothing(tmp_path, kills):
-    folder, unharmed = tmp_path / "killed", tmp_path / "whole"
-    for parts in kills:
-        with _suspended(folder, parts):
-            pass
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """A folder whose process was killed."""
+    folder = tmp_path_factory.mktemp("killed") / "run"
+    with _suspended(folder, 3):
+        pass
+    return folder
+
+
+def _check_nothing_is_lost(folder, unharmed):
+    """An unfinished run that is resumed equals one that was never stopped."""
     with pytest.raises(ms.MainstemError, match="was not finished: run it again to resume"):
         ms.load(folder)
     together = [_start(each) for each in (folder, unharmed)]
@@ -60,6 +65,19 @@ def test_sigkill_loses_nothing(tmp_path, kills):
         assert np.array_equal(leaf, resumed.model[name])
     averages = [ms.measure.average_model(run)["weights"] for run in (whole, resumed)]
     assert np.allclose(*averages, atol=1e-12)
+
+
+def test_sigkill_loses_nothing(unfinished, tmp_path):
+    folder = shutil.copytree(unfinished, tmp_path / "killed")
+    _check_nothing_is_lost(folder, tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_kills_lose_nothing(tmp_path):
+    for parts in (2, 6):
+        with _suspended(tmp_path / "killed", parts):
+            pass
+    _check_nothing_is_lost(tmp_path / "killed", tmp_path / "whole")
 
 
 def test_an_interrupt_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch):
@@ -116,15 +134,6 @@ def test_a_finished_run_is_returned(tmp_path, monkeypatch):
     assert np.array_equal(again.loss, first.loss)
     assert again.stream is stream
     assert again.algorithm == first.algorithm
-
-
-@pytest.fixture(scope="module")
-def unfinished(tmp_path_factory):
-    """A folder whose process was killed."""
-    folder = tmp_path_factory.mktemp("killed") / "run"
-    with _suspended(folder, 3):
-        pass
-    return folder
 
 
 def test_a_corrupted_checkpoint_is_refused(unfinished, tmp_path):

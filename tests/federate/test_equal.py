@@ -16,7 +16,6 @@ QUICK = (
     "fedomd box",
     "fedres_sgd",
     "fedogd error feedback",
-    "fedomd rounded broadcasts",
     "guarded models",
 )
 

@@ -16,7 +16,7 @@ from tests.conftest import free_programs
 from tests.held_out.drawn import drawn
 from tests.held_out.loops import run as loop
 
-COUNT, GATE, SLOW = 200, 2, 20
+COUNT, GATE, SLOW = 200, 1, 20
 
 
 def _seed(n):

@@ -10,7 +10,7 @@ from mainstem.base import Flat, Sample
 from mainstem.measure.linear_hessian import linear_hessian
 
 PROBLEMS = [
-    ms.problems.softmax(4, 3, ridge=0.2),
+    pytest.param(ms.problems.softmax(4, 3, ridge=0.2), marks=pytest.mark.slow),
     pytest.param(ms.problems.softmax(4, 2), marks=pytest.mark.slow),
     pytest.param(ms.problems.logistic(4), marks=pytest.mark.slow),
     ms.problems.logistic(4, ridge=0.5, intercept=False),
