@@ -77,6 +77,8 @@ class Aggregator:
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
         self.uploaded: set[int] = set()  # the clients with an upload that waits
+        self._guards = document.algorithm.guards
+        self._nobody = (np.zeros(clients, np.int32),) * 2
         self._based = document.algorithm.collect.based
         self._quorum = document.quorum
         self._syncs = SyncSteps(document.algorithm.sync)
@@ -226,9 +228,8 @@ class Aggregator:
 
     def stopped(self) -> tuple[np.ndarray, np.ndarray]:
         """How many messages of each client the guard has shortened, and how many it has left out."""
-        if not self.document.algorithm.guards:
-            nobody = np.zeros(len(self.document.clients), np.int32)
-            return nobody, nobody
+        if not self._guards:
+            return self._nobody
         return np.asarray(self.server.memory.clipped), np.asarray(self.server.memory.held)
 
     def missing(self) -> np.ndarray:

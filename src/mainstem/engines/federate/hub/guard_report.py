@@ -20,10 +20,9 @@ class GuardReport:
         self, counts: tuple[np.ndarray, np.ndarray], uploaded: Collection[str]
     ) -> dict[str, list[str]]:
         """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
-        clipped, held = (
-            [self._clients[int(k)] for k in np.flatnonzero(now > before)]
-            for now, before in zip(counts, self._counts, strict=True)
-        )
+        if counts is self._counts:  # there is no guard
+            return {"clipped": [], "held": []}
+        clipped, held = map(self._risen, counts, self._counts)
         self._counts = counts
         for name in held:
             if name not in self._held:
@@ -37,3 +36,8 @@ class GuardReport:
             log.warning("%s: client %s is no longer left out", self._run, name)
         self._held = (self._held | set(held)) - back
         return {"clipped": clipped, "held": held}
+
+    def _risen(self, now: np.ndarray, before: np.ndarray) -> list[str]:
+        """The clients whose count has risen."""
+        risen = now > before
+        return [self._clients[int(k)] for k in np.flatnonzero(risen)] if risen.any() else []

@@ -69,6 +69,7 @@ class Hub:
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
+        self._counting = False  # whether the round waits for its deadline
         self._paused = False
         self._finished = False
         self.stopped = False
@@ -166,7 +167,6 @@ class Hub:
             if data is None:
                 return
             self._begun.pop(client)
-            enough = self.aggregator.has_quorum()
             self.aggregator.accept(client, data, begun)
         except Refused as refusal:
             self._begun.pop(client, None)
@@ -174,8 +174,8 @@ class Hub:
             if self._is_complete():  # a client that is quarantined now is no longer expected
                 self._changed.set()
             return
-        if self._first is None or enough != self.aggregator.has_quorum() or self._is_complete():
-            self._first = self._first or time.monotonic()
+        self._first = self._first or time.monotonic()
+        if self._is_complete() or (not self._counting and self._time_left() is not None):
             self._changed.set()
 
     async def _on_heartbeat(self, message: Msg) -> None:
@@ -276,8 +276,13 @@ class Hub:
         if self._is_complete() and not self._paused:
             return True
         self._changed.clear()
+        left = self._time_left()
+        self._counting = left is not None
+        if left is None:
+            await self._changed.wait()
+            return self._is_complete() and not self._paused
         try:
-            async with asyncio.timeout(self._time_left()):
+            async with asyncio.timeout(left):
                 await self._changed.wait()
         except TimeoutError:
             return self.aggregator.has_quorum() and not self._paused
