@@ -120,7 +120,7 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("parts", "each", {"base": "no"}, "each: base must be true or false, got 'no'"),
     ("algorithms", "centred_clipping", {"of": 3}, "of must be an algorithm such as fedogd"),
     (
-        *("algorithms", "centred_clipping", {"of": ms.fedres_sgd(0.1)}),
+        *("algorithms", "centred_clipping", {"of": algorithms.fedres_sgd(0.1)}),
         "centred_clipping: of must send gradients or models",
     ),
     (

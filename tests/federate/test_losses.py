@@ -70,7 +70,9 @@ class World:
     async def __aenter__(self):
         await self.start_hub()
         self.lives = [
-            asyncio.create_task(site.live(self.server.url, self.hub, self.folder / f"site-{site.k}"))
+            asyncio.create_task(
+                site.live(self.server.url, self.hub, self.folder / f"site-{site.k}")
+            )
             for site in self.sites
         ]
         return self
@@ -150,4 +152,6 @@ def test_clients_follow_a_hub_that_has_lost_everything_or_is_set_back(
     with caplog.at_level(logging.WARNING, "mainstem"):
         before, continued = scenario(own_server, tmp_path, pace, restored, True, True)
     assert continued < before
-    assert f"this client had merge {before}" in caplog.text or "this client had merge" in caplog.text
+    assert (
+        f"this client had merge {before}" in caplog.text or "this client had merge" in caplog.text
+    )

@@ -32,7 +32,9 @@ def test_the_later_of_two(server, folder, wanted):
 
 @pytest.mark.parametrize(("server", "folder"), [((2, 3), (1, 9)), ((1, 9), (2, 3))])
 def test_histories_that_have_parted_need_a_decision(server, folder):
-    with pytest.raises(BrokenRun, match=r"move the file r\.state away; .* delete the bucket ms-r-hub"):
+    with pytest.raises(
+        BrokenRun, match=r"move the file r\.state away; .* delete the bucket ms-r-hub"
+    ):
         later(state(*server), state(*folder), "r")
 
 

@@ -28,7 +28,9 @@ class Server(NamedTuple):
 
 
 def _algorithm(owner: str, name: str, given: Any) -> mx.Algorithm:
-    algorithm: mx.Algorithm = mx.check.instance(owner, name, given, mx.Algorithm, "fedogd(step=0.1)")
+    algorithm: mx.Algorithm = mx.check.instance(
+        owner, name, given, mx.Algorithm, "fedogd(step=0.1)"
+    )
     if algorithm.sends not in (mx.GRADIENTS, mx.MODELS):
         raise mx.check.refuse(owner, name, "send gradients or models", algorithm)
     return algorithm
@@ -49,8 +51,8 @@ class centred_clipping(mx.Wrapper):
     $v + \frac1n \sum_k (m_k - v) \min(1, \tau / \|m_k - v\|)$, where $\tau$ is the median of the distances. All
     messages of the merge are replaced by the centre.
 
-    A lie that is repeated stays near $\tau$, and the averages of honest clients are close together, for their noise
-    cancels with a large `momentum`. Where clients are unequal, averages of `bucket` of them, drawn anew for each
+    A lie that is repeated stays near $\tau$, and the averages of honest clients are close together, for their
+    noise cancels with a large `momentum`. Where clients are unequal, averages of `bucket` of them, drawn anew for each
     merge, take the place of the clients' own (Karimireddy, He and Jaggi, 2022): then fewer may lie.
 
     >>> import mainstem as ms

@@ -1,4 +1,4 @@
-"""Files that a process can do without for a while: that one cannot be written is logged once, and that it can again."""
+"""Files that a process can do without for a while: logs once that one cannot be written, and once that it can."""
 
 from collections.abc import Callable
 

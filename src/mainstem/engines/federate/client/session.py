@@ -77,7 +77,9 @@ class Session:
         self.skipped = 0  # syncs without an upload because too many were pending
         self.lost = 0  # samples learnt after the last snapshot, before a kill
         self.pending: dict[int, bytes] = {}  # uploads that are not merged yet, by step
-        self.open: int | None = None  # in lockstep: the step of an upload whose broadcast has not come
+        self.open: int | None = (
+            None  # in lockstep: the step of an upload whose broadcast has not come
+        )
         self._own_problem = problem is not None
         self._owed = False  # whether the last sync was skipped
         self._lock = threading.RLock()

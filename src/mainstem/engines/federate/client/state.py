@@ -238,9 +238,7 @@ class ClientState:
         """Takes a newer model. It is applied when the state is used next."""
         with self._lock:
             self._received = broadcast
-            self.progress = self.progress._replace(
-                epoch=broadcast.epoch, version=broadcast.version
-            )
+            self.progress = self.progress._replace(epoch=broadcast.epoch, version=broadcast.version)
 
 
 def learn_together(

@@ -240,7 +240,7 @@ class Aggregator:
         )
 
     def begin_epoch(self, epoch: int, step: int) -> None:
-        """Goes on in a new epoch. In lockstep, merges that were lost are skipped: `step` is the next that is due."""
+        """Goes on in a new epoch. In lockstep, merges that were lost are skipped: `step` is due next."""
         self.epoch = epoch
         if self.document.lockstep and step - 1 > self.step:
             self.step = step - 1

@@ -365,14 +365,14 @@ class Hub:
 
     async def _refill(self) -> None:
         """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
+        await self._store.create()
+        await self._create_streams()
         log.error(
-            "%s: the NATS server has lost uploads of this run, as after a restored backup: it continues at merge %d, "
-            "in a new epoch; clients send again what was not merged",
+            "%s: the NATS server has lost uploads of this run, as after a restored backup: it continues at merge "
+            "%d, in a new epoch; clients send again what was not merged",
             self.document.rules.run,
             self.aggregator.version,
         )
-        await self._store.create()
-        await self._create_streams()
         for reassembler in self._reassemblers.values():
             reassembler.reset()
         self._begun = {}
@@ -387,8 +387,8 @@ class Hub:
         was = self._positions.ahead(hub)
         if was is not None:
             log.error(
-                "%s: was at merge %d, and is at merge %d after a loss or a restored backup: it continues there, in "
-                "a new epoch",
+                "%s: was at merge %d, and is at merge %d after a loss or a restored backup: it continues there, "
+                "in a new epoch",
                 self.document.rules.run,
                 was.version,
                 self.aggregator.version,

@@ -44,7 +44,7 @@ def later(server: StoredState | None, folder: StoredState | None, run: str) -> S
     if newer.epoch == older.epoch or newer.version >= older.version:
         return newer
     raise BrokenRun(
-        f"{run}: the NATS server has merge {server.version}, the hub's folder merge {folder.version}, and since they "
-        f"parted the {'server' if newer is server else 'folder'} is newer: to go on with the server's, move the file "
-        f"{run}.state away; to go on with the folder's, delete the bucket ms-{run}-hub on the server"
+        f"{run}: the NATS server has merge {server.version}, the hub's folder merge {folder.version}; they have "
+        f"parted, and the {'server' if newer is server else 'folder'} is newer: to go on with the server's, move "
+        f"the file {run}.state away; to go on with the folder's, delete the bucket ms-{run}-hub on the server"
     )

@@ -180,4 +180,3 @@ def read_broadcast(data: bytes, wanted: int) -> Broadcast:
         raise Refused(Reason.ROUND, f"steps from {first} to {last}")
     merged, received = step - lags[:clients], step - lags[clients:]
     return Broadcast(run, version, step, merged, received, bytes(rest[length:]), epoch)
-

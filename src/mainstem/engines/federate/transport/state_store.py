@@ -46,7 +46,12 @@ class StateStore:
     """Bytes that are replaced as a whole."""
 
     def __init__(
-        self, js: JetStreamContext, name: str, most: int, replicas: int, given_up: Callable[[], bool]
+        self,
+        js: JetStreamContext,
+        name: str,
+        most: int,
+        replicas: int,
+        given_up: Callable[[], bool],
     ):
         self._js = js
         self._name = name

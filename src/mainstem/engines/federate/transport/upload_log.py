@@ -1,7 +1,7 @@
-"""The upload stream, read in order: a consumer that has gone deaf is opened anew, a stream that is set back is noticed.
+"""The upload stream, read in order: opens a consumer anew that has gone deaf, notices a stream that was set back.
 
-A consumer can go deaf without an error: nats-py's ordered consumer may lose its first messages after a reset of the
-connection. So what the stream holds is compared with what was read.
+A consumer can go deaf without an error: nats-py's ordered consumer may lose its first messages after a reset of
+the connection. So what the stream holds is compared with what was read.
 """
 
 from collections.abc import Awaitable, Callable
