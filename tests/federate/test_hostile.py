@@ -119,7 +119,8 @@ async def send_attacks(url, hub, each):
     """Sends it all, never more than the NATS server stores; returns the memory after each kind, in MB."""
     document, memory, sent = hub.document, [], 0
     body = np.ones(document.message).tobytes()
-    upload = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body)
+    ours = document.digest, document.codec
+    upload = Upload(*ours, 0, 1, 0, 1.0, 1.0, body, hub.aggregator.epoch)
     attack = Attack(upload, chance.Random(0))
     raw = await connections.connect(url)
     for kind in KINDS:

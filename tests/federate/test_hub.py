@@ -57,10 +57,11 @@ def test_a_late_upload_is_merged_at_the_next_sync(nats_server):
     asyncio.run(lived())
 
 
-def uploads(document, **changes):
+def uploads(hub, **changes):
     """A valid upload of client 0 for step 1, with these changes."""
+    document = hub.document
     body = np.ones(document.message, np.float32).tobytes()
-    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body)
+    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body, hub.aggregator.epoch)
     return pack_upload(honest._replace(**changes))
 
 
@@ -71,10 +72,10 @@ def test_a_stale_upload_is_refused(nats_server):
             raw = await connections.connect(nats_server.url)
             for step in (1, 2, 3):
                 await raw.publish(
-                    hub.subjects.upload("0"), uploads(hub.document, step=step, version=step - 1)
+                    hub.subjects.upload("0"), uploads(hub, step=step, version=step - 1)
                 )
                 await until(lambda step=step: hub.aggregator.version == step)
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, step=4, version=1))
+            await raw.publish(hub.subjects.upload("0"), uploads(hub, step=4, version=1))
             await until(lambda: hub.aggregator.refused[0][Reason.STALE] == 1)
             assert hub.aggregator.strikes[0] == 0  # an honest client that was cut off can be stale
             await raw.close()
@@ -96,7 +97,7 @@ def test_numbers_beyond_all_bounds_are_refused(changes, reason, nats_server):
     async def lived():
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR, gather=1)) as (hub, _):
             raw = await connections.connect(nats_server.url)
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, **changes))
+            await raw.publish(hub.subjects.upload("0"), uploads(hub, **changes))
             await until(lambda: hub.aggregator.refused[0].total() == 1)
             assert hub.aggregator.refused[0] == {reason: 1}
             assert hub.aggregator.version == 0
@@ -115,7 +116,7 @@ def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(nats_server
             await until(lambda: hub.aggregator.refused[0].total() == 5)
             assert hub.aggregator.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
             assert hub.status()["clients"]["0"]["state"] == "quarantined"
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document))  # even an honest one
+            await raw.publish(hub.subjects.upload("0"), uploads(hub))  # even an honest one
             await until(lambda: hub.aggregator.refused[0][Reason.QUARANTINED] == 3)
             async with await joined(nats_server.url, hub, "1") as other:
                 await other.learn_one(X, Y)

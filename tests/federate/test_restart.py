@@ -129,9 +129,8 @@ def test_nothing_is_broadcast_that_is_not_stored(nats_server, monkeypatch):
 
             await raw.subscribe(hub.subjects.broadcast("*"), cb=listen)
             for step in (1, 2, 3):
-                await raw.publish(
-                    hub.subjects.upload("0"), upload(hub.document, step=step, version=step - 1)
-                )
+                given = {"step": step, "version": step - 1, "epoch": hub.aggregator.epoch}
+                await raw.publish(hub.subjects.upload("0"), upload(hub.document, **given))
                 await until(lambda step=step: len(received) == step)
             await raw.close()
             return received
@@ -193,16 +192,17 @@ def test_a_message_in_pieces_survives_a_hub(nats_server):
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)
         document = parse(content)
-        pieces = split(upload(document, client=0), 40, 7)
-        assert len(pieces) > 2
         raw = await connections.connect(nats_server.url)
         connection = await connections.connect(nats_server.url)
         hub = Hub(document, connection)
         await hub.open()
+        epoch = hub.aggregator.epoch
+        pieces = split(upload(document, client=0, epoch=epoch), 40, 7)
+        assert len(pieces) > 2
         work = asyncio.create_task(hub.serve())
         js = raw.jetstream()
         await js.publish(hub.subjects.upload("0"), pieces[0])
-        await js.publish(hub.subjects.upload("1"), upload(document, client=1))
+        await js.publish(hub.subjects.upload("1"), upload(document, client=1, epoch=epoch))
         await until(lambda: hub.aggregator.version == 1)  # merged and stored past the first piece
         await asyncio.sleep(0.05)
         hub.stop()
@@ -270,7 +270,7 @@ def test_lockstep_takes_no_upload_twice_when_it_is_asked_for_again(nats_server):
         content = run_content(FEDOGD, LINEAR, pace="lockstep", steps=2)
         async with serving(nats_server.url, content) as (hub, _):
             raw = await connections.connect(nats_server.url)
-            twice = upload(hub.document)
+            twice = upload(hub.document, epoch=hub.aggregator.epoch)
             await raw.publish(hub.subjects.upload("0"), twice)
             await raw.publish(hub.subjects.upload("0"), twice)
             await until(lambda: hub.aggregator.refused[0].total() == 1)

@@ -52,8 +52,8 @@ class centred_clipping(mx.Wrapper):
     messages of the merge are replaced by the centre.
 
     A lie that is repeated stays near $\tau$, and the averages of honest clients are close together, for their
-    noise cancels with a large `momentum`. Where clients are unequal, averages of `bucket` of them, drawn anew for each
-    merge, take the place of the clients' own (Karimireddy, He and Jaggi, 2022): then fewer may lie.
+    noise cancels with a large `momentum`. Where clients are unequal, averages of `bucket` of them, drawn anew for
+    each merge, take the place of the clients' own (Karimireddy, He and Jaggi, 2022): then fewer may lie.
 
     >>> import mainstem as ms
     >>> ms.centred_clipping(ms.fedogd(step=0.5))
