@@ -166,19 +166,23 @@ def test_a_run_is_paused_resumed_and_finished(nats_server):
     asyncio.run(lived())
 
 
-def test_a_second_hub_is_refused_at_its_first_write(nats_server):
+def test_the_newest_hub_takes_a_run_over(nats_server):
+    """The older one ends, also if nothing is uploaded; a suspended one when it wakes up."""
+
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)
-        async with serving(nats_server.url, content) as (hub, _):
-            connection = await connections.connect(nats_server.url)
-            other = Hub(parse(content), connection)
-            await other.open()
-            async with await joined(nats_server.url, hub, "0") as learner:
+        connection = await connections.connect(nats_server.url)
+        older = Hub(parse(content), connection)
+        await older.open()
+        work = asyncio.create_task(older.serve())
+        async with serving(nats_server.url, content) as (newer, _):
+            with pytest.raises(BrokenRun, match="another hub has taken this run over"):
+                await asyncio.wait_for(work, 20)
+            async with await joined(nats_server.url, newer, "0") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.aggregator.version == 1 and other.aggregator.is_complete())
-            with pytest.raises(BrokenRun, match="another hub"):
-                await other.serve()
-            await connection.close()
+                await until(lambda: newer.aggregator.version == 1)
+            assert older.aggregator.version == 0
+        await connection.close()
 
     asyncio.run(lived())
 
