@@ -8,6 +8,7 @@ papers' own experiments.
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from PIL import Image  # comes with matplotlib
 
 import mainstem as ms
 from mainstem.base import Algorithm
+from mainstem.errors import Diverged
 from mainstem.papers import fictitious_play as appendix_c
 from mainstem.papers import mitra, rizk
 from mainstem.report import figures
@@ -212,7 +214,9 @@ def guarded() -> Figure:
         rows = features[:sites].reshape(-1, 5), targets[:sites].reshape(-1)
         stream = ms.streams.arrays(*rows, keys=np.repeat(np.arange(sites), 300))
         problem, asked = ms.problems.linear(5), ["loss per client"]
-        run = ms.simulate(algorithm, problem, stream, steps=150, measure=asked)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Diverged)  # that is what it shows
+            run = ms.simulate(algorithm, problem, stream, steps=150, measure=asked)
         losses = run.column("loss_per_client")[:, :3].mean(axis=1)
         return np.cumsum(losses)[None] / np.arange(1, 151)
 

@@ -17,8 +17,8 @@ def main(file: str, url: str, client: str, folder: str) -> None:
     given = samples(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
     while True:
         secret = os.environ.get("MAINSTEM_CREDENTIALS")
-        given = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
-        with ms.join(url, **given) as learner:
+        who = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
+        with ms.join(url, **who) as learner:
             end = time.monotonic() + draw.uniform(3, 30)
             while time.monotonic() < end:
                 learner.step_with(next(given))

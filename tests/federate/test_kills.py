@@ -56,10 +56,10 @@ def test_a_private_server_dies_with_its_hub_and_comes_back_with_it(processes):
 
 
 def test_a_private_server_that_is_killed_is_started_again(processes):
-    made = processes(small(steps=200))
+    made = processes(small(steps=3000))
     hub = made.hub()
     clients = [made.client(str(k)) for k in range(2)]
-    for step in (30, 90):
+    for step in (30, 600):
         made.reached(step)
         (server,) = servers(hub.pid)
         os.kill(server, signal.SIGKILL)

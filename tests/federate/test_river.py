@@ -112,8 +112,9 @@ COPYING = {  # checks of River that copy or pickle the estimator
 @pytest.mark.slow
 def test_rivers_own_checks_hold(problem, nats_server):
     """All but those that copy or pickle the live connection; these say what to do instead."""
+    step = 1e-4 if problem["name"] == "logistic" else 1e-13  # a longer one diverges on River's rows
     content = run_content(
-        {"name": "fedogd", "step": 1e-4}, problem, clients=1, features="hashed", gather=1
+        {"name": "fedogd", "step": step}, problem, clients=1, features="hashed", gather=1
     )
     with (
         Serving(nats_server.url, content) as hub,

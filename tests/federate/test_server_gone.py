@@ -12,7 +12,7 @@ from tests.federate.test_kills import small
 @pytest.mark.slow  # real processes
 def test_a_hub_without_a_server_says_so_and_ends_on_a_signal(processes, tmp_path):
     server = Server(tmp_path / "server", "one", *ports(1), STORED)
-    made = processes(small())
+    made = processes(small(steps=100_000))
     hub = made.hub("--url", server.url)
     clients = [made.client(str(k)) for k in range(2)]
     made.reached(5)

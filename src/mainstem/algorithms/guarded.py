@@ -88,7 +88,7 @@ class guarded(mx.Wrapper):
         """The messages as they are merged, and the memory with their sizes."""
         spoken = got.weights > 0
         here = spoken & jnp.all(jnp.isfinite(got.bodies), axis=1)
-        start: Any = got.base if self._sends_models else jnp.zeros_like(got.bodies)
+        start: Any = got.base if self._sends_models else jnp.zeros((), got.bodies.dtype)
         bodies = jnp.where(here[:, None], got.bodies, start)
         size, direction = _change(bodies, start)
         memory = _followed(memory, jnp.where(here, size, 0), got.client)
