@@ -8,7 +8,7 @@ BIN = .venv/bin
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest bench bench-federation soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-federation soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -43,6 +43,9 @@ test-oldest: # the quick tests with the oldest versions that pyproject.toml allo
 	grep -oE '"[a-z-]+>=[0-9.]+' pyproject.toml | tr -d '"' | sed 's/>=/==/' | sort -u > .venv-oldest/constraints.txt
 	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e ".[test]"
 	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow" -W ignore::DeprecationWarning # of old beside new
+
+test-faults: .venv/test # the gate's tests must notice each of a list of faults
+	$(QUICKLY) $(BIN)/python -m tests.faults
 
 soak: .venv/test # clients come and go for an hour
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60

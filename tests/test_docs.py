@@ -138,6 +138,7 @@ def test_skeleton_is_about_sixty_lines() -> None:
     assert len(code) < 80
 
 
+@pytest.mark.slow
 def test_skeleton_trial_runs(skeleton: dict[str, Any]) -> None:
     exec(compile(blocks()[1], str(SKELETON), "exec"), dict(skeleton))
 

@@ -21,9 +21,8 @@ def untidy(count, longest):
     return table.sample(frac=1, random_state=0)
 
 
-@pytest.mark.parametrize(
-    ("longest", "better"), [(40, 0.5), pytest.param(200, 0.9, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("longest", "better"), [(40, 0.5), (200, 0.9)])
 def test_the_day(longest, better, tmp_path):
     table = untidy(50, longest)
     assert np.mean(table["state"] == "faulty") == pytest.approx(0.0165, abs=0.0015)

@@ -10,6 +10,7 @@ from mainstem.engines.federate import control
 from mainstem.engines.federate.client.learner import AsyncLearner
 
 CLIENTS, PENDING, SECONDS = 20, 32, 8.0
+WARM = 12.0  # seconds in which the hub compiles merges of 20, 40, 80 and more uploads
 
 
 async def streaming(learner: AsyncLearner, sample: Sample, until: float) -> None:
@@ -42,7 +43,7 @@ async def measured(url: str) -> None:
                 each = zip(learners, data, strict=True)
                 await asyncio.gather(*(streaming(*one, until) for one in each))
 
-            await stream(1.0)
+            await stream(WARM)
             begin, before = time.perf_counter(), await merged(url, run)
             await stream(SECONDS)
             after, spent = await merged(url, run), time.perf_counter() - begin

@@ -112,13 +112,12 @@ def test_advice_refuses(change, message):
         ms.advise(**(given | {"budget": 0.1, "steps": 10} | change))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "order"),
     [
         (1.0, ["fedres_sgd", "independent", "central"]),
-        pytest.param(  # batches of ten learn ten times slower
-            0.1, ["independent", "fedres_sgd", "central"], marks=pytest.mark.slow
-        ),
+        (0.1, ["independent", "fedres_sgd", "central"]),  # batches of ten learn ten times slower
     ],
 )
 def test_own_parts_rank_fedres_and_its_baselines(budget, order):

@@ -212,6 +212,7 @@ def test_a_patient_client_skips_nothing(nats_server):
     assert asyncio.run(lived()) == (0, 100)
 
 
+@pytest.mark.slow
 def test_a_loop_that_only_learns_leaves_the_network_its_turn(nats_server):
     async def lived():
         content = run_content(FEDOGD, LOGISTIC, clients=1, gather=1)

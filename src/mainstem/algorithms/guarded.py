@@ -86,54 +86,56 @@ class guarded(mx.Wrapper):
 
     def _kept(self, memory: Memory, got: mx.Arrivals, clients: int) -> tuple[Memory, mx.Arrivals]:
         """The messages as they are merged, and the memory with their sizes."""
-        spoken = got.weights > 0
-        here = spoken & jnp.all(jnp.isfinite(got.bodies), axis=1)
         start: Any = got.base if self._sends_models else jnp.zeros((), got.bodies.dtype)
-        bodies = jnp.where(here[:, None], got.bodies, start)
-        size, direction = _change(bodies, start)
-        memory = _followed(memory, jnp.where(here, size, 0), got.client)
+        change = got.bodies - start
+        divisor, length = _sizes(change)
+        spoken = got.weights > 0
+        here = spoken & jnp.isfinite(length)
+        size = jnp.where(here, jnp.minimum(divisor * length, _large(length.dtype)), 0)
+        memory = _followed(memory, size, got.client)
         limits, others = self._limits(memory.high)
+        far = jnp.where(others > 0, FAR * limits, jnp.inf)
         memory = memory._replace(
-            high=jnp.where(others > 0, jnp.minimum(memory.high, FAR * limits), memory.high),
-            middle=jnp.where(others > 0, jnp.minimum(memory.middle, FAR * limits), memory.middle),
+            high=jnp.minimum(memory.high, far), middle=jnp.minimum(memory.middle, far)
         )
         outside = (others != 1) & (memory.middle > self.hold * limits)
         limit, left_out = limits[got.client], outside[got.client]
         long = size > limit
-        shortened = start + jnp.where(long, limit, 0)[:, None] * direction
+        shortened = start + (limit / divisor / length)[:, None] * change
+        bodies = jnp.where(long[:, None], shortened, got.bodies)
+        taken = here & ~left_out
+        events = jnp.stack([spoken, taken & long, spoken & ~taken], axis=1)
+        counts = jnp.zeros((clients, 3), jnp.int32).at[got.client].add(events)
         kept = got._replace(
-            bodies=jnp.where(long[:, None], shortened, bodies),
-            weights=self._weights(got, clients, here & ~left_out),
+            bodies=jnp.where(here[:, None], bodies, start),
+            weights=self._weights(got.weights, counts[got.client, 0], taken),
             base=got.base if self.of.collect.based else None,
         )
-        clipped, held = here & long & ~left_out, spoken & ~(here & ~left_out)
         return memory._replace(
-            clipped=memory.clipped.at[got.client].add(clipped.astype(jnp.int32)),
-            held=memory.held.at[got.client].add(held.astype(jnp.int32)),
+            clipped=memory.clipped + counts[:, 1], held=memory.held + counts[:, 2]
         ), kept
 
     def _limits(self, high: Any) -> tuple[Any, Any]:
         """For each client, the largest change that is taken as it is, and of how many others the size is known."""
         clients, known = len(high), high > 0
         others = jnp.sum(known) - known
-        rank = jnp.argsort(jnp.argsort(high))  # those of which nothing is known come first
+        ascending = jnp.sort(high)  # those of which nothing is known come first
         middle = clients - jnp.sum(known) + others // 2  # the upper median, with one's own left out
-        index = middle + (known & (middle >= rank))
-        median = jnp.sort(high)[jnp.clip(index, 0, clients - 1)]
+        index = jnp.where(known & (high <= ascending[middle]), middle + 1, middle)
+        median = ascending[jnp.clip(index, 0, clients - 1)]
         alone = jnp.inf if clients < 3 else 0.0
         return jnp.where(others > 0, self.factor * median, alone), others
 
-    def _weights(self, got: mx.Arrivals, clients: int, kept: Any) -> Any:
-        """The weights of the messages that are `kept`.
+    def _weights(self, weights: Any, messages: Any, taken: Any) -> Any:
+        """The weights of the messages that are `taken`, given how many `messages` each one's sender has sent.
 
         If the mean of the clients is what counts, the messages of a client share one weight, and the clients that
         are kept have the weight of all.
         """
         if self.of.sends not in (mx.GRADIENTS, mx.MODELS):
-            return jnp.where(kept, got.weights, 0)
-        counts = jnp.zeros(clients, jnp.int32).at[got.client].add(got.weights > 0)
-        votes = got.weights / jnp.maximum(counts, 1)[got.client].astype(got.weights.dtype)
-        left = jnp.where(kept, votes, 0)
+            return jnp.where(taken, weights, 0)
+        votes = weights / jnp.maximum(messages, 1).astype(weights.dtype)
+        left = jnp.where(taken, votes, 0)
         share = jnp.sum(left) / jnp.sum(votes)
         return left / jnp.where(share > 0, share, 1)
 
@@ -150,13 +152,13 @@ def _followed(memory: Memory, sizes: Any, client: Any) -> Memory:
     return memory._replace(high=followed(memory.high, HIGH), middle=followed(memory.middle, 0.5))
 
 
-def _change(bodies: Any, start: Any) -> tuple[Any, Any]:
-    """The length of each change, and its direction; without overflow, whatever the size of the numbers."""
-    largest = float(jnp.finfo(bodies.dtype).max) ** 0.75  # so that 1 / scale is not rounded to 0
-    bodies = jnp.clip(bodies, -largest, largest)
-    scale = jnp.max(jnp.maximum(jnp.abs(bodies), jnp.abs(start)), axis=1)
-    scale = jnp.where(scale > 0, scale, 1)[:, None]
-    change = bodies / scale - start / scale
-    length = jnp.sqrt(jnp.sum(change**2, axis=1))
-    direction = change / jnp.where(length > 0, length, 1)[:, None]
-    return scale[:, 0] * length, direction
+def _sizes(change: Any) -> tuple[Any, Any]:
+    """A divisor for each row, and the length of the row divided by it: no square overflows."""
+    largest = jnp.max(jnp.abs(change), axis=1)
+    divisor = jnp.where(largest > 0, jnp.minimum(largest, _large(change.dtype)), 1)
+    return divisor, jnp.sqrt(jnp.sum((change / divisor[:, None]) ** 2, axis=1))
+
+
+def _large(dtype: Any) -> float:
+    """Larger sizes count as this one: its multiples and its inverse can be represented."""
+    return float(jnp.finfo(dtype).max) ** 0.75

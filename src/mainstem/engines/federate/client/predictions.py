@@ -30,6 +30,8 @@ class _Model:
 class _Moment:
     """A state of the client. Its model is computed only if the state changes while predictions of it wait."""
 
+    __slots__ = "change", "client", "model", "waiting"  # one for each prediction: this is quicker
+
     def __init__(self, change: int, client: Any):
         self.change = change
         self.client = client
@@ -52,12 +54,15 @@ class Predictions:
 
     def add(self, shown: bytes, change: int, client: Any) -> None:
         """Remembers a prediction, made by `client` after so many changes of it."""
-        self._drop(shown)
-        if self._newest is None or self._newest.change != change:
-            self._settle()
-            self._newest = _Moment(change, client)
-        self._newest.waiting += 1
-        self._waiting[shown] = self._newest
+        if shown in self._waiting:
+            self._drop(shown)
+        newest = self._newest
+        if newest is None or newest.change != change:
+            if newest is not None and newest.waiting:
+                self._settle(newest)
+            newest = self._newest = _Moment(change, client)
+        newest.waiting += 1
+        self._waiting[shown] = newest
         while len(self._waiting) > MAX_PREDICTIONS or self.nbytes > MAX_BYTES:
             self._drop(next(iter(self._waiting)))
 
@@ -73,17 +78,14 @@ class Predictions:
         self._drop(shown)
         return params
 
-    def _settle(self) -> None:
-        """Keeps of the newest state only its model, if a prediction of it waits."""
-        newest = self._newest
-        if newest is None or newest.waiting == 0:
-            return
-        params = self._model_of(newest.client)
+    def _settle(self, moment: _Moment) -> None:
+        """Keeps only the model of a state that has changed since."""
+        params = self._model_of(moment.client)
         if self._last is None or self._last.uses == 0 or not self._last.equals(params):
             self._last = _Model(params)
             self.nbytes += self._last.nbytes
-        newest.model, newest.client = self._last, None
-        self._last.uses += newest.waiting
+        moment.model, moment.client = self._last, None
+        self._last.uses += moment.waiting
 
     def _drop(self, shown: bytes) -> None:
         moment = self._waiting.pop(shown, None)

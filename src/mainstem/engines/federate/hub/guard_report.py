@@ -20,8 +20,6 @@ class GuardReport:
         self, counts: tuple[np.ndarray, np.ndarray], uploaded: Collection[str]
     ) -> dict[str, list[str]]:
         """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
-        if counts is self._counts:  # there is no guard
-            return {"clipped": [], "held": []}
         clipped, held = map(self._risen, counts, self._counts)
         self._counts = counts
         for name in held:
