@@ -34,6 +34,7 @@ HARMLESS = {
     Reason.REPLAYED,
     Reason.STALE,
     Reason.EPOCH,
+    Reason.PENDING,
 }  # an honest client that was killed or disconnected, or whose hub was set back, can send these
 ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.
@@ -76,7 +77,7 @@ class Aggregator:
         self.strikes = np.zeros(clients, np.int64)
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
-        self.uploaded: set[int] = set()  # the clients with an upload that waits
+        self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
         self._guards = document.algorithm.guards
         self._nobody = (np.zeros(clients, np.int32),) * 2
         self._based = document.algorithm.collect.based
@@ -117,7 +118,7 @@ class Aggregator:
             self.refuse(k, refusal.reason)
             raise
         self.waiting[k, upload.step] = Accepted(upload._replace(body=None), body, sequence)
-        self.uploaded.add(k)
+        self.uploaded[k] += 1
         return upload
 
     def refuse(self, k: int, reason: Reason) -> None:
@@ -158,6 +159,8 @@ class Aggregator:
         unknown = self._based and upload.version not in self.bases
         if self.version - upload.version > self.document.rules.staleness or unknown:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
+        if self.uploaded[k] >= self.document.rules.pending:
+            raise Refused(Reason.PENDING, f"{self.uploaded[k]} of this client wait")
         if self.document.lockstep and upload.step == self.due:
             return
         if upload.step > LAST_STEP or not self._syncs.after(upload.step):
@@ -245,7 +248,7 @@ class Aggregator:
         if self.document.lockstep and step - 1 > self.step:
             self.step = step - 1
             self.waiting = {key: row for key, row in self.waiting.items() if key[1] >= step}
-            self.uploaded = {k for k, _ in self.waiting}
+            self.uploaded = Counter(k for k, _ in self.waiting)
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merges the waiting uploads in the order of the roster. Returns client, step and staleness of each."""
@@ -257,7 +260,7 @@ class Aggregator:
             self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
             self.model = np.asarray(params)
         entered = [self._count(row) for row in rows]
-        self.waiting, self.uploaded = {}, set()
+        self.waiting, self.uploaded = {}, Counter()
         self.version += 1
         self._store_base()
         return entered
@@ -354,14 +357,22 @@ class Aggregator:
 
     # --- snapshots ---------------------------------------------------------------------------------
 
-    def snapshot(self, sequence: int) -> bytes:
-        """The state as bytes. All uploads before `sequence` in the upload stream are merged."""
+    def first_waiting(self, following: int) -> int:
+        """The sequence of the first upload that is not merged; `following` if none waits."""
+        return min((row.sequence for row in self.waiting.values()), default=following)
+
+    def snapshot(self, sequence: int, unfinished: bool = False) -> bytes:
+        """The state as bytes. All uploads before `sequence` in the upload stream are merged.
+
+        `unfinished`: chunks of an upload are before that sequence, and its last ones have not come.
+        """
         values = {
             "digest": self.document.digest.hex(),
             "epoch": self.epoch,
             "version": self.version,
             "step": self.step,
             "sequence": sequence,
+            "unfinished": unfinished,
             "refused": [dict(each) for each in self.refused],
         }
         leaves = map(np.asarray, jax.tree.leaves(self.server))
@@ -369,8 +380,8 @@ class Aggregator:
         per_client = {name: getattr(self, name) for name in PER_CLIENT}
         return pack(values, arrays | per_client)
 
-    def restore(self, data: bytes) -> int:
-        """Restores a snapshot. Returns the sequence in the upload stream to read from."""
+    def restore(self, data: bytes) -> tuple[int, bool]:
+        """Restores a snapshot. Returns the sequence to read from, and whether an upload was unfinished there."""
         found: Bundle = unpack(data, "the hub's state")
         if found.values["digest"] != self.document.digest.hex():
             raise BrokenRun(
@@ -390,4 +401,4 @@ class Aggregator:
         self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}
         self._store_base()
-        return int(found.values["sequence"])
+        return int(found.values["sequence"]), bool(found.values["unfinished"])

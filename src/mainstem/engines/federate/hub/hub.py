@@ -7,7 +7,9 @@ there, and skips an upload whose step is not newer than its client's received st
 import asyncio
 import contextlib
 import json
+import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -31,9 +33,10 @@ from mainstem.engines.federate.protocol.chunking import Reassembler, split
 from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
 from mainstem.engines.federate.protocol.messages import HEADROOM, Reason, Refused, pack_broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
+from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
 from mainstem.engines.federate.transport.state_store import StateStore, StoredState
-from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
+from mainstem.engines.federate.transport.streams import create_streams, room, stored_broadcasts
 from mainstem.engines.federate.transport.tasks import log
 from mainstem.engines.federate.transport.upload_log import UploadLog
 
@@ -41,6 +44,8 @@ HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 LATE = 1.0  # seconds after a round's first upload
+BREATH = 0.25  # seconds between two looks at the clients' heartbeats
+NOTICE = 1.0  # seconds between two notices to a client of what was refused
 
 
 class Hub:
@@ -61,12 +66,16 @@ class Hub:
         self._replicas = replicas
         self._max_message = connection.max_payload - HEADROOM
         limit = self.aggregator.most_bytes
+        self._chunks = -(-limit // self._max_message)
+        self._room = room(document, self._chunks)
         self._reassemblers = {name: Reassembler(limit) for name in document.clients}
         self._begun: dict[str, int] = {}  # sequence of the first chunk of an unfinished upload
         self._uploads = UploadLog(self._js, self.subjects, self._on_upload)
         self._positions = Positions(document.quorum, self.aggregator.next_sync)
         self._saving = asyncio.Lock()
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
+        self._purged = 1  # servers up to 2.11 take "before 1" for everything
+        self._taken: Counter[str] = Counter()  # messages of each client in the stream that were accepted
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
         self._counting = False  # whether the round waits for its deadline
@@ -76,6 +85,10 @@ class Hub:
         self._stop_time: float | None = None
         self._connected = True
         self._presence = Presence()
+        self._heartbeats = ClientHeartbeats(
+            self._js, self.subjects, len(document.clients), replicas
+        )
+        self._notified: dict[str, float] = {}  # when each client was last told of a refusal
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
@@ -104,12 +117,11 @@ class Hub:
         await self._save()
         await self._publish()
         await self._connection.subscribe(self.subjects.control, cb=self._on_command)
-        await self._connection.subscribe(self.subjects.heartbeat("*"), cb=self._on_heartbeat)
         await self._publish_status()
 
     async def _create_streams(self) -> None:
-        chunks = -(-self.aggregator.most_bytes // self._max_message)
-        await create_streams(self._js, self.document, chunks, self._replicas)
+        most = min(self.aggregator.most_bytes, self._max_message) + HEADROOM
+        await create_streams(self._js, self.document, self._chunks, most, self._replicas)
 
     async def _restore(self) -> None:
         """Restores the later of the states on the server and in the folder, and reads uploads from there on."""
@@ -119,11 +131,13 @@ class Hub:
             self.aggregator.begin_epoch(now(), 0)
             await self._uploads.read_from(1)
             return
-        self._uploads.next = self.aggregator.restore(found.data)
+        self._uploads.next, unfinished = self.aggregator.restore(found.data)
         if self.document.algorithm.collect.based:
             async for broadcast in stored_broadcasts(self._js, self.document):
                 self.aggregator.add_base(broadcast)
         if found is there and await self._uploads.check():
+            if unfinished:  # clients send again what was not merged
+                self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
             await self._uploads.read_from(self._uploads.next)
         else:
             what = "" if there is None else f", and an older state, of merge {there.version}"
@@ -145,9 +159,10 @@ class Hub:
 
     async def _save(self) -> None:
         """Stores the state on the server, and then a copy in the folder."""
-        sequence = min([self._uploads.next, *self._begun.values()])
         aggregator = self.aggregator
-        state = StoredState(aggregator.epoch, aggregator.version, aggregator.snapshot(sequence))
+        sequence = aggregator.first_waiting(self._uploads.next)
+        data = aggregator.snapshot(sequence, unfinished=bool(self._begun))
+        state = StoredState(aggregator.epoch, aggregator.version, data)
         faults.reach("hub before store")
         await self._store.write(state)
         self._stored = sequence
@@ -168,6 +183,7 @@ class Hub:
                 return
             self._begun.pop(client)
             self.aggregator.accept(client, data, begun)
+            self._taken[client] += self._chunks
         except Refused as refusal:
             self._begun.pop(client, None)
             await self._notify(client, refusal)
@@ -178,7 +194,14 @@ class Hub:
         if self._is_complete() or (not self._counting and self._time_left() is not None):
             self._changed.set()
 
-    async def _on_heartbeat(self, message: Msg) -> None:
+    async def _follow_heartbeats(self) -> None:
+        """Reads the newest heartbeats, again and again."""
+        while True:
+            for message in await self._heartbeats.newest():
+                self._on_heartbeat(message)
+            await asyncio.sleep(BREATH)
+
+    def _on_heartbeat(self, message: Msg) -> None:
         client = message.subject.rpartition(".")[2]
         if client not in self._reassemblers:
             return
@@ -202,8 +225,12 @@ class Hub:
             raise
 
     async def _notify(self, client: str, refusal: Refused) -> None:
-        """Sends a refusal to its client, if an honest client can cause it."""
+        """Sends a refusal to its client, if an honest client can cause it; one a second."""
+        now = time.monotonic()
+        if now - self._notified.get(client, -math.inf) < NOTICE:
+            return
         if refusal.reason in HARMLESS or refusal.reason is Reason.VERSION:
+            self._notified[client] = now
             notice = json.dumps({"reason": refusal.reason, "message": str(refusal)})
             with contextlib.suppress(nats.errors.Error):
                 await self._connection.publish(self.subjects.refusals(client), notice.encode())
@@ -231,7 +258,9 @@ class Hub:
 
     async def serve(self) -> None:
         """Runs rounds until the run is finished or `stop` is called. A failed background task ends it too."""
-        background = asyncio.gather(self._keep_up(), self._send_heartbeats())
+        background = asyncio.gather(
+            self._keep_up(), self._send_heartbeats(), self._follow_heartbeats()
+        )
         background.add_done_callback(lambda _: self._changed.set())
         try:
             while not self.finished and not self.stopped and not background.done():
@@ -317,6 +346,9 @@ class Hub:
             await self._save()
             await self._publish_model(self.subjects.broadcast)
         faults.reach("hub after broadcast")
+        if max(self._taken.values(), default=0) >= self._room // 2:
+            with contextlib.suppress(nats.errors.Error, TimeoutError):
+                await self._purge()
 
     def _log_merge(
         self,
@@ -348,20 +380,28 @@ class Hub:
 
     async def _keep_up(self) -> None:
         """Purges merged uploads, looks for losses and publishes the status, again and again."""
-        purged = 1  # the first sequence: servers up to 2.11 take "before 1" for everything
         while True:
             await asyncio.sleep(UPKEEP)
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 if not await self._uploads.check():
                     await self._refill()
-                    purged = 1
                 await self._store.check()
                 await self._follow_clients()
-                if self._stored > purged:
-                    purged = self._stored
-                    await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
+                await self._purge()
                 await self._publish_status()
+
+    async def _purge(self) -> None:
+        """Removes the uploads from the stream that are merged and stored, or refused.
+
+        The stream refuses a client's uploads if it has no room for them.
+        """
+        refused = min([self.aggregator.first_waiting(self._uploads.next), *self._begun.values()])
+        purged, taken = max(self._stored, refused), self._taken.copy()
+        if purged > self._purged:
+            await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
+            self._purged = purged
+            self._taken -= taken
 
     async def _refill(self) -> None:
         """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
@@ -375,7 +415,7 @@ class Hub:
         )
         for reassembler in self._reassemblers.values():
             reassembler.reset()
-        self._begun = {}
+        self._begun, self._stored, self._purged = {}, 1, 1
         await self._uploads.read_from(1)
         await self._begin_epoch(self.aggregator.epoch, 0)
 

@@ -36,6 +36,7 @@ class Reason(enum.StrEnum):
     OVERSIZED = "oversized"
     RUN = "wrong run"
     EPOCH = "wrong epoch"
+    PENDING = "too many pending"
     CLIENT = "wrong client"
     CODEC = "wrong codec"
     SHAPE = "wrong shape"
