@@ -59,14 +59,14 @@ FAULTS = (
         "            self.merged[k] = max(self.merged[k], upload.step)\n"
         "        else:\n"
         "            self.merged[k] = 0\n",
-        "federate/test_hub.py federate/test_equal.py federate/test_lockstep.py",
+        "federate/test_equal.py",
     ),
     Fault(
         "a broadcast between two syncs discards unsent gradients",
         "algorithms/send_gradients.py",
         "received=params, local=params, unsent=client.unsent)",
         "received=params, local=params, unsent=0 * client.unsent)",
-        "federate/test_learner.py federate/test_away.py federate/test_hub.py",
+        "federate/test_restart.py",
     ),
     Fault(
         "FedRes takes its late step one step too late",
@@ -108,7 +108,7 @@ FAULTS = (
         f"{HUB}/aggregator.py",
         "return len(self.uploaded) >= wanted",
         "return True",
-        "federate/test_hub.py federate/test_guard.py",
+        "federate/test_away.py",
     ),
     Fault(
         "a client sends before it has stored its upload",
@@ -117,21 +117,21 @@ FAULTS = (
         "            pending = dict(self.pending)\n",
         "            pending = dict(self.pending)\n"
         "            if sends:\n                self.pending[upload.step] = data\n",
-        "federate/test_kills.py federate/test_persistence.py federate/test_restart.py",
+        "federate/test_persistence.py",
     ),
     Fault(
         "a client that returns does not send its pending uploads",
         f"{CLIENT}/session.py",
         "for step, data in list(self.pending.items()):",
         "for step, data in list(self.pending.items())[1:]:",
-        "federate/test_kills.py federate/test_persistence.py federate/test_restart.py",
+        "federate/test_persistence.py",
     ),
     Fault(
         "a damaged state is read",
         "engines/federate/protocol/state_format.py",
         "if mark != _MARK or check != zlib.crc32(rest):",
         "if mark != _MARK:",
-        "federate/test_persistence.py federate/test_state_store.py",
+        "federate/test_persistence.py",
     ),
     Fault(
         "an older broadcast replaces a newer one",

@@ -119,3 +119,19 @@ def test_changed_broadcasts_are_read_or_refused():
         except Refused:
             refused += 1
     assert refused > 1000
+
+
+def test_an_older_one_that_comes_late_is_not_taken(nats_server):
+    async def lived():
+        async with attacked(nats_server.url) as (hub, learner, enemy):
+            broadcasts = learner.session.uplink._broadcasts
+            older = pack_broadcast(hub.aggregator.broadcast())
+            await learner.learn_one([1.0, 2.0], 1.0)
+            await until(lambda: broadcasts.value.version == 1)
+            await enemy.publish(hub.subjects.broadcast(0), older)
+            await enemy.flush()
+            await learner.session.uplink._connection.flush()  # the older one has come before it
+            await asyncio.sleep(0.05)
+            assert broadcasts.value.version == 1
+
+    asyncio.run(lived())

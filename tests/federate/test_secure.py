@@ -277,6 +277,7 @@ def test_no_answer_of_the_server_can_be_sent_where_its_asker_may_not_write(secur
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_client_opens_few_connections_and_subscriptions(secured_server):
     """One that opens hundreds is stopped, and the others still come in."""
 

@@ -91,6 +91,7 @@ def test_the_figure_has_a_line_for_each_run(compared, three):
     assert len(three[0].plot("loss").axes[0].lines) == 1
 
 
+@pytest.mark.slow
 def test_regret_names_its_kind_and_is_a_curve(three):
     compared = ms.compare(three[:2], y="regret")
     assert compared.rows[0]["global_regret"] == pytest.approx(float(three[0].regret()))
