@@ -118,14 +118,14 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "FollowResiduals", {"step": 1, "own_step": 0}, "FollowResiduals: own_step must"),
     ("algorithms", "FollowResiduals", {"step": 1, "message": "x"}, "FollowResiduals: message must"),
     ("parts", "each", {"base": "no"}, "each: base must be true or false, got 'no'"),
-    ("algorithms", "centred_clipping", {"of": 3}, "of must be an algorithm such as fedogd"),
+    ("algorithms", "centred_clipping", {"of": 3}, "centred_clipping: of must be an alg"),
     (
         *("algorithms", "centred_clipping", {"of": algorithms.fedres_sgd(0.1)}),
         "centred_clipping: of must send gradients or models",
     ),
     (
         *("algorithms", "centred_clipping", {"of": OGD, "momentum": 1}),
-        "centred_clipping: momentum must lie in [0, 1), got 1",
+        "centred_clipping: momentum must lie in ",
     ),
     (
         *("algorithms", "centred_clipping", {"of": OGD, "bucket": 0}),

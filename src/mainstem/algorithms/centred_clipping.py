@@ -10,6 +10,7 @@ from mainstem import extend as mx
 
 ROUNDS = 3  # of clipping in a merge, each around the result of the one before
 SEED = 0  # of the permutation of the clients for buckets
+OF_GRADIENTS, OF_MODELS = 0.9, 0.5  # the momentum where none is given
 
 
 class Memory(NamedTuple):
@@ -36,7 +37,9 @@ def _algorithm(owner: str, name: str, given: Any) -> mx.Algorithm:
     return algorithm
 
 
-def _share(owner: str, name: str, given: float) -> float:
+def _share(owner: str, name: str, given: float | None) -> float | None:
+    if given is None:
+        return None
     if not 0 <= mx.check.number(owner, name, given) < 1:
         raise mx.check.refuse(owner, name, "lie in [0, 1)", given)
     return float(given)
@@ -61,7 +64,7 @@ class centred_clipping(mx.Wrapper):
     """
 
     of: mx.Algorithm = mx.leaf(checked=_algorithm)
-    momentum: float = mx.leaf(0.9, checked=_share)
+    momentum: float | None = mx.leaf(None, checked=_share)
     bucket: int = mx.integer(1, least=1)
 
     @property
@@ -72,6 +75,13 @@ class centred_clipping(mx.Wrapper):
     @property
     def _sends_models(self) -> bool:
         return self.of.sends == mx.MODELS
+
+    @property
+    def _momentum(self) -> Any:
+        """That of models is smaller: the change of a model is the sum of several gradients already."""
+        if self.momentum is None:
+            return OF_MODELS if self._sends_models else OF_GRADIENTS
+        return self.momentum
 
     def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
         state, client_of = self.of.start(params, setting)
@@ -87,7 +97,7 @@ class centred_clipping(mx.Wrapper):
         arrived, memory = got.each, server.memory
         start: Any = arrived.base if self._sends_models else jnp.zeros_like(arrived.bodies)
         changes, spoken = _means(arrived._replace(bodies=arrived.bodies - start), got.clients)
-        followed = self.momentum * memory.average + (1 - self.momentum) * changes
+        followed = self._momentum * memory.average + (1 - self._momentum) * changes
         newest = jnp.where(memory.known[:, None], followed, changes)
         average = jnp.where(spoken[:, None], newest, memory.average)
         rows, present = self._buckets(average, spoken, t)

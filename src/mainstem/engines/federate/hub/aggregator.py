@@ -35,6 +35,7 @@ HARMLESS = {
     Reason.STALE,
     Reason.EPOCH,
     Reason.PENDING,
+    Reason.CHUNK,
 }  # an honest client that was killed or disconnected, or whose hub was set back, can send these
 ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.

@@ -88,7 +88,7 @@ class Hub:
         self._heartbeats = ClientHeartbeats(
             self._js, self.subjects, len(document.clients), replicas
         )
-        self._notified: dict[str, float] = {}  # when each client was last told of a refusal
+        self._notified: dict[str, float] = {}  # when each client last got a notice
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate

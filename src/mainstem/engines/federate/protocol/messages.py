@@ -37,6 +37,7 @@ class Reason(enum.StrEnum):
     RUN = "wrong run"
     EPOCH = "wrong epoch"
     PENDING = "too many pending"
+    CHUNK = "chunk out of order"
     CLIENT = "wrong client"
     CODEC = "wrong codec"
     SHAPE = "wrong shape"

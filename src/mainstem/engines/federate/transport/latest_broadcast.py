@@ -55,7 +55,7 @@ class LatestBroadcast:
         try:
             data = self._reassembler.add(message.data)
         except Refused as refusal:
-            if refusal.reason is not Reason.MALFORMED:
+            if refusal.reason is not Reason.CHUNK:
                 self._refuse(refusal)
                 return
             await self.fetch()  # a chunk was missed
