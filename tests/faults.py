@@ -48,8 +48,8 @@ FAULTS = (
     Fault(
         "a hub resumes past a half-received upload",
         f"{HUB}/hub.py",
-        "unfinished=bool(self._begun)",
-        "unfinished=False",
+        "aggregator.snapshot(sequence, self._intake.unfinished)",
+        "aggregator.snapshot(sequence, False)",
         "federate/test_restart.py",
     ),
     Fault(

@@ -1,4 +1,4 @@
-"""Federation benchmark (`make bench-federation`): rounds, uploads/s, bytes on the socket, samples/s of a client, floods.
+"""Federation benchmark (`make bench-federation`): rounds, uploads, bytes, samples of a client, floods.
 
 Everything runs on one machine with a private NATS server: each hub is a separate process, all clients are tasks
 of this one, for every side alike. Sides that are compared take turns.

@@ -67,7 +67,7 @@ def test_first_chunks_that_are_never_followed(nats_server):
         for _ in range(5000):
             await raw.publish(hub.subjects.upload("0"), first)
         await raw.flush()
-        await until(lambda: hub._begun)
+        await until(lambda: hub._intake.unfinished)
         js = raw.jetstream()
         async with await joined(nats_server.url, hub, "1") as learner:
             for _ in range(3 * LEAST_ROOM):  # more than there is room for, unless they are removed

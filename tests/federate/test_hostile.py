@@ -46,7 +46,9 @@ class Attack:
         return self.packed()[: self.draw.randrange(len(self.packed()))]
 
     def long(self):
-        return self.packed() + self.draw.randbytes(self.draw.randrange(1, 1000))  # the server refuses more
+        return self.packed() + self.draw.randbytes(
+            self.draw.randrange(1, 1000)
+        )  # the server refuses more
 
     def run(self):
         return self.packed(run=self.draw.randbytes(8))

@@ -187,7 +187,7 @@ def test_who_is_merged_how_far_never_falls_back():
 
 
 def test_a_message_in_pieces_survives_a_hub(nats_server):
-    """Half of it came before the hub died that stored its state. The next begins an epoch, in which all is sent again."""
+    """Half of it came before the hub died. The next one begins an epoch, in which all of it is sent again."""
 
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)

@@ -213,13 +213,13 @@ class Session:
                 step: in_epoch(data, *latest.age) for step, data in self.pending.items()
             }
         if before.epoch:
+            lost = before.version > latest.version
             log.warning(
-                "%s: client %s: the hub has lost what it had: it continues at merge %d, this client had merge %d; "
-                "%d pending uploads are sent again",
+                "%s: client %s: the run continues in a new epoch at merge %d%s; %d pending uploads are sent again",
                 self.document.rules.run,
                 self.document.clients[self.state.k],
                 latest.version,
-                before.version,
+                f", this client had merge {before.version}" if lost else "",
                 len(self.pending),
             )
 

@@ -7,9 +7,7 @@ there, and skips an upload whose step is not newer than its client's received st
 import asyncio
 import contextlib
 import json
-import math
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,30 +20,29 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from mainstem.engines.federate import faults, full_disk
-from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
+from mainstem.engines.federate.hub.aggregator import Aggregator
+from mainstem.engines.federate.hub.client_status import client_statuses
 from mainstem.engines.federate.hub.guard_report import GuardReport
+from mainstem.engines.federate.hub.intake import Intake
 from mainstem.engines.federate.hub.merge_log import MergeLog
 from mainstem.engines.federate.hub.positions import Positions, now
-from mainstem.engines.federate.hub.presence import PRESENT, Presence
+from mainstem.engines.federate.hub.presence import Presence
 from mainstem.engines.federate.hub.state_copy import StateCopy, later
 from mainstem.engines.federate.protocol.candidate import Compared, against
-from mainstem.engines.federate.protocol.chunking import Reassembler, split
+from mainstem.engines.federate.protocol.chunking import split
 from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
-from mainstem.engines.federate.protocol.messages import HEADROOM, Reason, Refused, pack_broadcast
+from mainstem.engines.federate.protocol.messages import HEADROOM, pack_broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
 from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
 from mainstem.engines.federate.transport.state_store import StateStore, StoredState
-from mainstem.engines.federate.transport.streams import create_streams, room, stored_broadcasts
+from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
 from mainstem.engines.federate.transport.tasks import log
-from mainstem.engines.federate.transport.upload_log import UploadLog
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
-LATE = 1.0  # seconds after a round's first upload
 BREATH = 0.25  # seconds between two looks at the clients' heartbeats
-NOTICE = 1.0  # seconds between two notices to a client of what was refused
 
 
 class Hub:
@@ -65,17 +62,10 @@ class Hub:
         self._js: JetStreamContext = connection.jetstream(timeout=10)
         self._replicas = replicas
         self._max_message = connection.max_payload - HEADROOM
-        limit = self.aggregator.most_bytes
-        self._chunks = -(-limit // self._max_message)
-        self._room = room(document, self._chunks)
-        self._reassemblers = {name: Reassembler(limit) for name in document.clients}
-        self._begun: dict[str, int] = {}  # sequence of the first chunk of an unfinished upload
-        self._uploads = UploadLog(self._js, self.subjects, self._on_upload)
+        self._intake = Intake(self.aggregator, connection, self._js, self._on_upload)
         self._positions = Positions(document.quorum, self.aggregator.next_sync)
         self._saving = asyncio.Lock()
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
-        self._purged = 1  # servers up to 2.11 take "before 1" for everything
-        self._taken: Counter[str] = Counter()  # messages of each client in the stream that were accepted
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
         self._counting = False  # whether the round waits for its deadline
@@ -88,7 +78,6 @@ class Hub:
         self._heartbeats = ClientHeartbeats(
             self._js, self.subjects, len(document.clients), replicas
         )
-        self._notified: dict[str, float] = {}  # when each client last got a notice
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
@@ -121,25 +110,25 @@ class Hub:
 
     async def _create_streams(self) -> None:
         most = min(self.aggregator.most_bytes, self._max_message) + HEADROOM
-        await create_streams(self._js, self.document, self._chunks, most, self._replicas)
+        await create_streams(self._js, self.document, self._intake.chunks, most, self._replicas)
 
     async def _restore(self) -> None:
         """Restores the later of the states on the server and in the folder, and reads uploads from there on."""
         there, here = await self._store.read(), self._copy.read()
-        found = later(there, here, self.document.rules.run)
+        found, uploads = later(there, here, self.document.rules.run), self._intake.log
         if found is None:
             self.aggregator.begin_epoch(now(), 0)
-            await self._uploads.read_from(1)
+            await uploads.read_from(1)
             return
-        self._uploads.next, unfinished = self.aggregator.restore(found.data)
+        uploads.next, unfinished = self.aggregator.restore(found.data)
         if self.document.algorithm.collect.based:
             async for broadcast in stored_broadcasts(self._js, self.document):
                 self.aggregator.add_base(broadcast)
-        if found is there and await self._uploads.check():
-            if unfinished:  # clients send again what was not merged
-                self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
-            await self._uploads.read_from(self._uploads.next)
-        else:
+        complete = found is there and await uploads.check()
+        if unfinished or not complete:  # clients send again what was not merged
+            self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
+        await uploads.read_from(uploads.next if complete else 1)
+        if not complete:
             what = "" if there is None else f", and an older state, of merge {there.version}"
             log.warning(
                 "%s: the NATS server has lost uploads of this run%s: it continues at merge %d, in a new epoch",
@@ -147,8 +136,6 @@ class Hub:
                 what,
                 found.version,
             )
-            self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
-            await self._uploads.read_from(1)
 
     async def _publish(self) -> None:
         """Publishes the document and the model."""
@@ -160,8 +147,8 @@ class Hub:
     async def _save(self) -> None:
         """Stores the state on the server, and then a copy in the folder."""
         aggregator = self.aggregator
-        sequence = aggregator.first_waiting(self._uploads.next)
-        data = aggregator.snapshot(sequence, unfinished=bool(self._begun))
+        sequence = self._intake.next_unmerged
+        data = aggregator.snapshot(sequence, self._intake.unfinished)
         state = StoredState(aggregator.epoch, aggregator.version, data)
         faults.reach("hub before store")
         await self._store.write(state)
@@ -171,27 +158,13 @@ class Hub:
 
     # --- messages ----------------------------------------------------------------------------------
 
-    async def _on_upload(self, message: Msg, sequence: int) -> None:
-        client = message.subject.rpartition(".")[2]
-        if client not in self._reassemblers:
-            return
+    def _on_upload(self, client: str, accepted: bool) -> None:
+        """A merge may be due now. After a refusal too: a client that is quarantined now is no longer expected."""
         self._presence.uploaded(client)
-        begun = self._begun.setdefault(client, sequence)
-        try:
-            data = self._reassembled(client, message.data)
-            if data is None:
-                return
-            self._begun.pop(client)
-            self.aggregator.accept(client, data, begun)
-            self._taken[client] += self._chunks
-        except Refused as refusal:
-            self._begun.pop(client, None)
-            await self._notify(client, refusal)
-            if self._is_complete():  # a client that is quarantined now is no longer expected
-                self._changed.set()
-            return
-        self._first = self._first or time.monotonic()
-        if self._is_complete() or (not self._counting and self._time_left() is not None):
+        if accepted:
+            self._first = self._first or time.monotonic()
+        counts = accepted and not self._counting and self._time_left() is not None
+        if counts or self._is_complete():
             self._changed.set()
 
     async def _follow_heartbeats(self) -> None:
@@ -203,7 +176,7 @@ class Hub:
 
     def _on_heartbeat(self, message: Msg) -> None:
         client = message.subject.rpartition(".")[2]
-        if client not in self._reassemblers:
+        if client not in self.aggregator.indices:
             return
         if message.data == GOODBYE:
             self._presence.left(client)
@@ -216,24 +189,6 @@ class Hub:
             self._positions.note(client, position)
             if compared is not None:
                 self._compared[client] = compared
-
-    def _reassembled(self, client: str, data: bytes) -> bytes | None:
-        try:
-            return self._reassemblers[client].add(data)
-        except Refused as refusal:
-            self.aggregator.refuse(self.aggregator.indices[client], refusal.reason)
-            raise
-
-    async def _notify(self, client: str, refusal: Refused) -> None:
-        """Sends a refusal to its client, if an honest client can cause it; one a second."""
-        now = time.monotonic()
-        if now - self._notified.get(client, -math.inf) < NOTICE:
-            return
-        if refusal.reason in HARMLESS or refusal.reason is Reason.VERSION:
-            self._notified[client] = now
-            notice = json.dumps({"reason": refusal.reason, "message": str(refusal)})
-            with contextlib.suppress(nats.errors.Error):
-                await self._connection.publish(self.subjects.refusals(client), notice.encode())
 
     async def _on_command(self, message: Msg) -> None:
         """Executes pause, resume, finish or candidate, and answers with the status."""
@@ -346,9 +301,9 @@ class Hub:
             await self._save()
             await self._publish_model(self.subjects.broadcast)
         faults.reach("hub after broadcast")
-        if max(self._taken.values(), default=0) >= self._room // 2:
+        if self._intake.is_crowded:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                await self._purge()
+                await self._intake.purge(self._stored)
 
     def _log_merge(
         self,
@@ -384,24 +339,12 @@ class Hub:
             await asyncio.sleep(UPKEEP)
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                if not await self._uploads.check():
+                if not await self._intake.log.check():
                     await self._refill()
                 await self._store.check()
                 await self._follow_clients()
-                await self._purge()
+                await self._intake.purge(self._stored)
                 await self._publish_status()
-
-    async def _purge(self) -> None:
-        """Removes the uploads from the stream that are merged and stored, or refused.
-
-        The stream refuses a client's uploads if it has no room for them.
-        """
-        refused = min([self.aggregator.first_waiting(self._uploads.next), *self._begun.values()])
-        purged, taken = max(self._stored, refused), self._taken.copy()
-        if purged > self._purged:
-            await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
-            self._purged = purged
-            self._taken -= taken
 
     async def _refill(self) -> None:
         """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
@@ -413,10 +356,8 @@ class Hub:
             self.document.rules.run,
             self.aggregator.version,
         )
-        for reassembler in self._reassemblers.values():
-            reassembler.reset()
-        self._begun, self._stored, self._purged = {}, 1, 1
-        await self._uploads.read_from(1)
+        self._stored = 1
+        await self._intake.restart()
         await self._begin_epoch(self.aggregator.epoch, 0)
 
     async def _follow_clients(self) -> None:
@@ -469,26 +410,10 @@ class Hub:
 
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
-        now = time.monotonic()
         aggregator = self.aggregator
-        clipped, held = aggregator.stopped()
         state = "finished" if self.finished else "paused" if self._paused else "running"
         state = state if self._connection.is_connected else "disconnected"
-        clients = {
-            name: {
-                "samples": int(aggregator.received[k]),
-                "merged": int(aggregator.merged[k]),
-                "loss": float(aggregator.losses[k]),
-                "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
-                "bytes_up": int(aggregator.bytes_up[k]),
-                "staleness": int(aggregator.staleness[k]),
-                "clipped": int(clipped[k]),
-                "held": int(held[k]),
-                "refused": dict(aggregator.refused[k]),
-                "state": self._state(k, name, now),
-            }
-            for k, name in enumerate(self.document.clients)
-        }
+        since = max(time.monotonic() - self._started, 1e-9)
         broadcast = aggregator.version * self.document.broadcast_bytes
         return {
             "run": self.document.rules.run,
@@ -497,26 +422,15 @@ class Hub:
             "epoch": aggregator.epoch,
             "version": aggregator.version,
             "step": aggregator.step,
-            "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
+            "rounds_per_second": round(self._rounds / since, 2),
             "bytes_down": broadcast * len(self.document.clients),  # as the simulator counts them
             "waiting": {
                 "clients": len(aggregator.uploaded),
                 "quorum": self.document.quorum,
             },
             "candidate": against(list(self._compared.values())),
-            "clients": clients,
+            "clients": client_statuses(aggregator, self._presence, self._first),
         }
-
-    def _state(self, k: int, name: str, now: float) -> str:
-        """The state of a client: present, late, lost, away or quarantined."""
-        if self.aggregator.quarantined(k):
-            return "quarantined"
-        state = self._presence.state(name)
-        if state != PRESENT:
-            return state
-        waited = self.document.lockstep and self._first and now - self._first > LATE
-        missing = (k, self.aggregator.due) not in self.aggregator.waiting
-        return "late" if waited and missing else state
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, json.dumps(self.status()).encode())

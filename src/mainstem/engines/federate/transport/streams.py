@@ -24,7 +24,7 @@ def room(document: RunDocument, chunks: int) -> int:
 async def create_streams(
     js: JetStreamContext, document: RunDocument, chunks: int, most: int, replicas: int
 ) -> None:
-    """Creates the streams of a run if they do not exist; an upload has `chunks` messages of at most `most` bytes."""
+    """Creates the streams of a run if they do not exist; an upload has `chunks` messages of `most` bytes."""
     subjects, rules = document.subjects, document.rules
     for config in (
         StreamConfig(
