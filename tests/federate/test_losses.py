@@ -132,9 +132,19 @@ def scenario(own_server, tmp_path, pace, restored, hub_ends, folder_lost):
     return asyncio.run(lived())
 
 
-@pytest.mark.parametrize("pace", ["free", "lockstep"])
-@pytest.mark.parametrize("restored", [False, True], ids=["store lost", "backup restored"])
-@pytest.mark.parametrize("hub_ends", [False, True], ids=["hub alive", "hub restarted"])
+SLOW = pytest.mark.slow  # one of the cases is in the gate
+PACES = pytest.mark.parametrize("pace", ["free", pytest.param("lockstep", marks=SLOW)])
+STORES = pytest.mark.parametrize(
+    "restored", [pytest.param(False, marks=SLOW, id="store lost"), pytest.param(True, id="backup")]
+)
+
+
+@PACES
+@STORES
+@pytest.mark.parametrize(
+    "hub_ends",
+    [pytest.param(False, id="hub alive"), pytest.param(True, marks=SLOW, id="restarted")],
+)
 def test_a_hub_with_its_folder_loses_no_merge(
     pace, restored, hub_ends, own_server, tmp_path, caplog
 ):
@@ -144,14 +154,13 @@ def test_a_hub_with_its_folder_loses_no_merge(
     assert "has lost uploads of this run" in caplog.text
 
 
-@pytest.mark.parametrize("pace", ["free", "lockstep"])
-@pytest.mark.parametrize("restored", [False, True], ids=["store lost", "backup restored"])
+@SLOW
+@PACES
+@STORES
 def test_clients_follow_a_hub_that_has_lost_everything_or_is_set_back(
     pace, restored, own_server, tmp_path, caplog
 ):
     with caplog.at_level(logging.WARNING, "mainstem"):
         before, continued = scenario(own_server, tmp_path, pace, restored, True, True)
     assert continued < before
-    assert (
-        f"this client had merge {before}" in caplog.text or "this client had merge" in caplog.text
-    )
+    assert "this client had merge" in caplog.text

@@ -15,6 +15,7 @@ import numpy as np
 from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
+from mainstem.engines.federate.hub.loss_watch import LossWatch
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
     MAX_LOSS,
@@ -76,6 +77,7 @@ class Aggregator:
         )  # merges that its last upload's model was behind
         self.refused: list[Counter[str]] = [Counter() for _ in document.clients]
         self.strikes = np.zeros(clients, np.int64)
+        self.watch = LossWatch(clients)
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
         self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
@@ -268,16 +270,30 @@ class Aggregator:
 
     def _count(self, row: Accepted) -> tuple[str, int, int]:
         upload, k = row.upload, row.upload.client
+        loss = upload.loss - (self.reported[k] if upload.loss >= self.reported[k] else 0.0)
+        self.watch.add(k, loss, upload.step - int(self.received[k]))
         self.received[k] = max(self.received[k], upload.step)
         if row.body is not None:
             self.merged[k] = max(self.merged[k], upload.step)
-        self.losses[k] += upload.loss - (
-            self.reported[k] if upload.loss >= self.reported[k] else 0.0
-        )
+        self.losses[k] += loss
         self.reported[k] = upload.loss
         self.bytes_up[k] += 0 if row.body is None else self.document.upload_bytes
         self.staleness[k] = self.version - upload.version
         return self.document.clients[k], upload.step, int(self.staleness[k])
+
+    def go_back(self, server: Any) -> None:
+        """Continues with an earlier state of the server. The guard keeps what it has learnt since.
+
+        Uploads that wait were learnt with the models in between: they are counted, and not merged.
+        """
+        for row in self.waiting.values():
+            self._count(row)
+        self.waiting, self.uploaded = {}, Counter()
+        self.server = self.server._replace(state=server.state) if self._guards else server
+        with self.document.precision():
+            self.model = np.asarray(self._current(self.server))
+        self.watch.restart()
+        self._store_base()
 
     def _store_base(self) -> None:
         if self._based:
@@ -379,7 +395,7 @@ class Aggregator:
         leaves = map(np.asarray, jax.tree.leaves(self.server))
         arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
         per_client = {name: getattr(self, name) for name in PER_CLIENT}
-        return pack(values, arrays | per_client)
+        return pack(values, arrays | per_client | self.watch.arrays())
 
     def restore(self, data: bytes) -> tuple[int, bool]:
         """Restores a snapshot. Returns the sequence to read from, and whether an upload was unfinished there."""
@@ -396,6 +412,7 @@ class Aggregator:
             self.model = np.asarray(self._current(self.server))
         for name in PER_CLIENT:
             setattr(self, name, found.arrays[name].copy())
+        self.watch.restore(found.arrays)
         self._update_quarantine()
         self.epoch, self.version = found.values["epoch"], found.values["version"]
         self.step = found.values["step"]

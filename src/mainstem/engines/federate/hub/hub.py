@@ -42,6 +42,7 @@ from mainstem.engines.federate.transport.tasks import log
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
+RETURNS = 3  # to a good model without an order; then the run holds
 BREATH = 0.25  # seconds between two looks at the clients' heartbeats
 
 
@@ -70,6 +71,9 @@ class Hub:
         self._first: float | None = None  # when the first waiting upload came
         self._counting = False  # whether the round waits for its deadline
         self._paused = False
+        self._alarmed = False  # whether it is paused because losses have grown
+        self._good: tuple[int, Any] | None = None  # the last good merge, and the server's state
+        self._returns = 0  # to a good merge, without an order
         self._finished = False
         self.stopped = False
         self._stop_time: float | None = None
@@ -191,12 +195,16 @@ class Hub:
                 self._compared[client] = compared
 
     async def _on_command(self, message: Msg) -> None:
-        """Executes pause, resume, finish or candidate, and answers with the status."""
+        """Executes pause, resume, back, finish or candidate, and answers with the status."""
         command, refused = message.data.decode(errors="replace"), None
         if command == "pause":
             self._paused = True
         elif command == "resume":
-            self._paused = False
+            self._resume()
+        elif command == "back" and self._good is not None:
+            await self._go_back(*self._good)
+        elif command == "back":
+            refused = "there is no earlier model to go back to"
         elif command == "finish":
             self._finished = True
         elif command != "candidate":
@@ -293,6 +301,7 @@ class Hub:
         entered = self.aggregator.merge()
         self._first = None
         self._rounds += 1
+        self._watch_losses()
         stopped = self._guard_report.update(
             self.aggregator.stopped(), {name for name, *_ in entered}
         )
@@ -304,6 +313,37 @@ class Hub:
         if self._intake.is_crowded:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 await self._intake.purge(self._stored)
+
+    def _watch_losses(self) -> None:
+        """Goes back to the last good model, or holds, if the clients' losses have grown too far."""
+        level, alarm = self.aggregator.watch.level, self.document.alarm
+        if level <= 1:  # no larger than at the beginning
+            self._good = self.aggregator.version, self.aggregator.server
+        if not alarm or level <= alarm:
+            return
+        what = f"{self.document.rules.run}: losses are {level:.0f} times those of the beginning"
+        back = "" if self._good is None else f"; --back goes to the model of merge {self._good[0]}"
+        if self.document.rules.on_alarm == "return" and self._good and self._returns < RETURNS:
+            self._returns += 1
+            self.aggregator.go_back(self._good[1])
+            log.error("%s: it goes back to the model of merge %d", what, self._good[0])
+        else:
+            self._paused = self._alarmed = True
+            log.error("%s: it holds: mainstem status --resume goes on%s", what, back)
+
+    def _resume(self) -> None:
+        self._paused = self._alarmed = False
+        self.aggregator.watch.restart()
+
+    async def _go_back(self, version: int, server: Any) -> None:
+        """Publishes an earlier model as the newest, and goes on from there."""
+        async with self._saving:
+            self.aggregator.version += 1
+            self.aggregator.go_back(server)
+            await self._save()
+            await self._publish_model(self.subjects.broadcast)
+        log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
+        self._resume()
 
     def _log_merge(
         self,
@@ -411,7 +451,8 @@ class Hub:
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
         aggregator = self.aggregator
-        state = "finished" if self.finished else "paused" if self._paused else "running"
+        paused = "held" if self._alarmed else "paused"
+        state = "finished" if self.finished else paused if self._paused else "running"
         state = state if self._connection.is_connected else "disconnected"
         since = max(time.monotonic() - self._started, 1e-9)
         broadcast = aggregator.version * self.document.broadcast_bytes

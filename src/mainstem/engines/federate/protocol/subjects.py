@@ -78,5 +78,5 @@ class Subjects(NamedTuple):
 
     @property
     def control(self) -> str:
-        """Commands to the hub: pause, resume, finish, candidate."""
+        """Commands to the hub: pause, resume, back, finish, candidate."""
         return f"ms.{self.run}.control"
