@@ -61,11 +61,12 @@ class UploadLog:
 
     async def check(self) -> bool:
         """Whether the stream still knows of all uploads that were read. Opens a deaf consumer anew."""
+        read = self.next  # before the question: more may be read until the answer comes
         try:
             state = (await self._js.stream_info(self._subjects.upload_stream)).state
         except nats.js.errors.NotFoundError:
             return False
-        if state.last_seq + 1 < self.next:
+        if state.last_seq + 1 < read:
             return False
         sequence, count = self._stuck
         if state.last_seq < self.next or not state.messages:
