@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from mainstem.engines.federate.protocol.chunking import split
-from mainstem.engines.federate.protocol.heartbeats import Position, pack_client
+from mainstem.engines.federate.protocol.heartbeats import (
+    ClientHeartbeat,
+    Position,
+    pack_client,
+)
 from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport.streams import LEAST_ROOM
@@ -106,7 +110,7 @@ def test_heartbeats(nats_server):
         heard = []
         read = hub._on_heartbeat
         hub._on_heartbeat = lambda message: heard.append(message.data) or read(message)
-        data = pack_client(Position(0, 0, 0), None)
+        data = pack_client(ClientHeartbeat(Position(0, 0, 0)))
         for _ in range(20_000):
             await raw.publish(hub.subjects.heartbeat("0"), data)
         for _ in range(20):

@@ -117,8 +117,9 @@ class centred_clipping(mx.Wrapper):
             return rows, present
         clients = len(rows)
         drawn = jax.random.uniform(jax.random.fold_in(jax.random.key(SEED), t), (clients,))
+        place = jnp.arange(clients, dtype=jnp.int32)
         order = jnp.argsort(jnp.where(present, drawn, 2.0))
-        group = jnp.zeros(clients, jnp.int32).at[order].set(jnp.arange(clients) // self.bucket)
+        group = jnp.zeros(clients, jnp.int32).at[order].set(place // self.bucket)
         counts = jax.ops.segment_sum(present.astype(rows.dtype), group, clients)
         sums = jax.ops.segment_sum(jnp.where(present[:, None], rows, 0), group, clients)
         return sums / jnp.maximum(counts, 1)[:, None], counts > 0

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import math
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,7 +17,13 @@ from nats.js import JetStreamContext
 
 from mainstem.engines.federate.protocol.candidate import Compared
 from mainstem.engines.federate.protocol.chunking import split
-from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_client, read_hub
+from mainstem.engines.federate.protocol.heartbeats import (
+    GOODBYE,
+    ClientHeartbeat,
+    Position,
+    pack_client,
+    read_hub,
+)
 from mainstem.engines.federate.protocol.messages import HEADROOM, SMALL, Broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, decode
 from mainstem.engines.federate.protocol.subjects import Subjects, token
@@ -43,6 +50,7 @@ class Uplink:
         self.position = Position(0, 0, 0)  # of the client; sent with the next heartbeat
         self.compared: Compared | None = None  # with a candidate; sent with the next heartbeat
         self._client = client
+        self._session = secrets.token_hex(4)
         self._k = document.clients.index(client)
         self._subjects = document.subjects
         self._connection = connection
@@ -130,7 +138,7 @@ class Uplink:
                 log.warning("%s: client %s: the hub %s", self._subjects.run, self._client, what)
             if second % HEARTBEAT == 0:
                 with contextlib.suppress(*FAILED):
-                    body = pack_client(self.position, self.compared)
+                    body = pack_client(ClientHeartbeat(self.position, self._session, self.compared))
                     await self._connection.publish(self._subjects.heartbeat(self._client), body)
             await asyncio.sleep(1.0)
             waits = time.monotonic() - self._waiting_since > FETCH_AFTER

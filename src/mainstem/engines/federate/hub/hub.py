@@ -189,7 +189,13 @@ class Hub:
             return
         self._presence.came(client)
         with contextlib.suppress(ValueError, TypeError):
-            position, compared = read_client(message.data)
+            position, session, compared = read_client(message.data)
+            if self._presence.is_twice(client, session):
+                log.warning(
+                    "%s: client %s is there twice: is its folder a copy? Uploads of one of the two are refused",
+                    self.document.rules.run,
+                    client,
+                )
             self._positions.note(client, position)
             if compared is not None:
                 self._compared[client] = compared

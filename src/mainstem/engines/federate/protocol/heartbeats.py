@@ -15,6 +15,7 @@ from mainstem.engines.federate.protocol.messages import LAST_STEP
 
 GOODBYE = b"left"  # the last heartbeat of a client that leaves
 MOST_BYTES = 1024  # of a client's heartbeat
+MOST_SESSION = 16  # characters
 MAX_EPOCH = 2**62
 _HUB = struct.Struct("<QQQ")
 
@@ -47,15 +48,24 @@ def read_hub(data: bytes, client: int) -> tuple[Position, bool] | None:
     return Position(*_HUB.unpack_from(data)), missing
 
 
-def pack_client(position: Position, compared: Compared | None) -> bytes:
-    """Encodes a heartbeat of a client, with its comparison with a candidate if there is one."""
-    body: dict[str, Any] = position._asdict()
+class ClientHeartbeat(NamedTuple):
+    """What a client says."""
+
+    position: Position
+    session: str = ""  # drawn when it joins
+    compared: Compared | None = None  # with a candidate, if there is one
+
+
+def pack_client(heartbeat: ClientHeartbeat) -> bytes:
+    """Encodes a heartbeat of a client."""
+    position, session, compared = heartbeat
+    body: dict[str, Any] = {**position._asdict(), "session": session}
     if compared is not None:
         body["compared"] = compared._asdict()
     return json.dumps(body).encode()
 
 
-def read_client(data: bytes) -> tuple[Position, Compared | None]:
+def read_client(data: bytes) -> ClientHeartbeat:
     """Decodes a heartbeat of a client. Raises ValueError or TypeError for one that no client would send."""
     if len(data) > MOST_BYTES:
         raise ValueError("too long")
@@ -65,9 +75,13 @@ def read_client(data: bytes) -> tuple[Position, Compared | None]:
         raise ValueError("too deep") from error
     if not isinstance(found, dict):
         raise ValueError("not a heartbeat")
-    compared = found.pop("compared", None)
+    compared, session = found.pop("compared", None), found.pop("session", "")
     position = Position(**found)
     for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
         if type(value) is not int or not 0 <= value <= most:
             raise ValueError("not a position")
-    return position, None if compared is None else checked(Compared(**compared))
+    if type(session) is not str or len(session) > MOST_SESSION:
+        raise ValueError("not a session")
+    return ClientHeartbeat(
+        position, session, None if compared is None else checked(Compared(**compared))
+    )

@@ -33,7 +33,7 @@ class Subjects(NamedTuple):
 
     @property
     def heartbeat_stream(self) -> str:
-        """The stream that keeps the newest heartbeat of each client."""
+        """The stream that keeps the newest heartbeats of each client."""
         return f"ms-{self.run}-here"
 
     @property

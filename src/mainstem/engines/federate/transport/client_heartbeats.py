@@ -1,4 +1,4 @@
-"""The clients' heartbeats: a stream in the server's memory that keeps the newest of each client.
+"""The clients' heartbeats: a stream in the server's memory that keeps the newest few of each client.
 
 The hub reads it a few times a second, so a client that floods it with heartbeats costs no more than one that does
 not: the server replaces the older ones, and refuses large ones.
@@ -14,7 +14,8 @@ from mainstem.engines.federate.protocol.heartbeats import MOST_BYTES
 from mainstem.engines.federate.protocol.subjects import Subjects
 
 MAX_AGE = 15.0  # seconds for which the server keeps a heartbeat
-WAIT = 1.0  # seconds to wait for the first one
+KEPT = 4  # heartbeats of a client
+WAIT = 0.2  # seconds in which heartbeats are collected
 FORGOTTEN = 60.0  # seconds after which the server forgets the place of a hub that does not read
 
 
@@ -24,12 +25,12 @@ class ClientHeartbeats:
     def __init__(self, js: JetStreamContext, subjects: Subjects, clients: int, replicas: int):
         self._js = js
         self._subjects = subjects
-        self._most = max(2, clients)  # nats-py waits for a single one in another way
+        self._most = KEPT * clients
         self._replicas = replicas
         self._subscription: JetStreamContext.PullSubscription | None = None
 
     async def newest(self) -> list[Msg]:
-        """Heartbeats that came since the last call, at most one of each client; waits a second for the first."""
+        """Heartbeats that came since the last call or come in a moment, a few of each client at most."""
         try:
             if self._subscription is None:
                 self._subscription = await self._open()
@@ -46,7 +47,7 @@ class ClientHeartbeats:
                 name=self._subjects.heartbeat_stream,
                 subjects=[self._subjects.heartbeat("*")],
                 storage=StorageType.MEMORY,
-                max_msgs_per_subject=1,
+                max_msgs_per_subject=KEPT,
                 max_msg_size=MOST_BYTES,
                 max_age=MAX_AGE,
                 num_replicas=self._replicas,
