@@ -27,13 +27,16 @@ from mainstem.engines.federate.client.state import ClientState
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import Position
 from mainstem.engines.federate.protocol.messages import (
-    LAST_STEP,
     Upload,
     held_version,
     in_epoch,
     pack_upload,
 )
-from mainstem.engines.federate.protocol.run_document import RunDocument, with_own_problem
+from mainstem.engines.federate.protocol.run_document import (
+    MAX_FIRST_SYNC,
+    RunDocument,
+    with_own_problem,
+)
 from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun
@@ -282,8 +285,11 @@ class Session:
 
     def _say_position(self) -> None:
         """Notes where this client is, for its heartbeats."""
-        coming = min(self.pending, default=0) or self.state.sync_steps.next(self.step, LAST_STEP)
-        self.uplink.position = Position(*self.state.age, coming if self.document.lockstep else 0)
+        coming = 0
+        if self.document.lockstep:
+            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
+            coming = min(self.pending, default=0) or self.state.sync_steps.next(self.step, last)
+        self.uplink.position = Position(*self.state.age, coming)
 
     async def _sync(self, step: int) -> None:
         """Lockstep: sends the upload of a step, and waits for a broadcast of that step or a later one."""
