@@ -42,11 +42,12 @@ def crowd(made, first, count, rounds, pause=0.0):
 
 
 def event_times(made, first):
-    """The times of the events that a crowd has printed."""
+    """The times of the events that a crowd has printed; its log has warnings too."""
     lines = (made.folder / f"crowd-{first}.log").read_text().splitlines()
     found: dict[str, float] = {}
     for line in lines:
-        found |= json.loads(line)
+        if line.startswith("{"):
+            found |= json.loads(line)
     return found
 
 
