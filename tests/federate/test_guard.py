@@ -75,4 +75,4 @@ def test_its_memory_is_stored_with_the_state(nats_server):
 
     hub, again = asyncio.run(go())
     assert again.status()["clients"]["3"]["held"] > STEPS / 2
-    assert np.array_equal(again.aggregator.server.memory.high, hub.aggregator.server.memory.high)
+    assert np.array_equal(again.aggregator.server.memory.usual, hub.aggregator.server.memory.usual)

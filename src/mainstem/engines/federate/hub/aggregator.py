@@ -82,7 +82,7 @@ class Aggregator:
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
         self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
         self._guards = document.algorithm.guards
-        self._nobody = (np.zeros(clients, np.int32),) * 2
+        self._nobody = np.zeros((clients, 2), np.int32)
         self._based = document.algorithm.collect.based
         self._quorum = document.quorum
         self._syncs = SyncSteps(document.algorithm.sync)
@@ -232,11 +232,9 @@ class Aggregator:
             return len(self.uploaded) >= min(gather, everyone - len(quarantined))
         return len(self.uploaded) >= everyone - len(quarantined | absent)
 
-    def stopped(self) -> tuple[np.ndarray, np.ndarray]:
+    def stopped(self) -> np.ndarray:
         """How many messages of each client the guard has shortened, and how many it has left out."""
-        if not self._guards:
-            return self._nobody
-        return np.asarray(self.server.memory.clipped), np.asarray(self.server.memory.held)
+        return np.asarray(self.server.memory.stopped) if self._guards else self._nobody
 
     def missing(self) -> np.ndarray:
         """For each client, whether its upload of the step that is due is missing. In lockstep."""

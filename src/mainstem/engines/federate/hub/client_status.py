@@ -13,7 +13,7 @@ def client_statuses(
     aggregator: Aggregator, presence: Presence, first: float | None
 ) -> dict[str, dict[str, Any]]:
     """What is known of each client; `first` is the time at which the first upload of this round came."""
-    clipped, held = aggregator.stopped()
+    stopped = aggregator.stopped()
     waits = aggregator.document.lockstep and first is not None
     late = waits and time.monotonic() - (first or 0.0) > LATE
     return {
@@ -24,8 +24,8 @@ def client_statuses(
             "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
             "bytes_up": int(aggregator.bytes_up[k]),
             "staleness": int(aggregator.staleness[k]),
-            "clipped": int(clipped[k]),
-            "held": int(held[k]),
+            "clipped": int(stopped[k, 0]),
+            "held": int(stopped[k, 1]),
             "refused": dict(aggregator.refused[k]),
             "state": _state(aggregator, presence, k, late),
         }

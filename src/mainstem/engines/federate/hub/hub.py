@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,7 @@ class Hub:
             path = self._folder / "merges.jsonl"
             self._merge_log = MergeLog(path, self.aggregator.version)
             self._write_log = full_disk.Writer(str(path))
-        await self._save()
-        await self._publish()
+        await self._store_and_publish(self._publish)
         await self._connection.subscribe(self.subjects.control, cb=self._on_command)
         await self._publish_status()
 
@@ -146,10 +145,13 @@ class Hub:
         await retry(
             partial(self._js.publish, self.subjects.document, encode(self.document)), self._gives_up
         )
-        await self._publish_model(self.subjects.broadcast)
+        await self._broadcast()
 
-    async def _save(self) -> None:
-        """Stores the state on the server, and then a copy in the folder."""
+    async def _store_and_publish(self, publish: Callable[[], Awaitable[None]]) -> None:
+        """Stores the state, publishes, and keeps a copy of the state, in this order.
+
+        So a restart loses no broadcast, and clients need not wait for the copy.
+        """
         aggregator = self.aggregator
         sequence = self._intake.next_unmerged
         data = aggregator.snapshot(sequence, self._intake.unfinished)
@@ -157,8 +159,9 @@ class Hub:
         faults.reach("hub before store")
         await self._store.write(state)
         self._stored = sequence
-        self._copy.write(state.data)
         faults.reach("hub after store")
+        await publish()
+        self._copy.write(state.data)
 
     # --- messages ----------------------------------------------------------------------------------
 
@@ -302,7 +305,7 @@ class Hub:
         return max(0.0, self._first + self.document.rules.deadline - time.monotonic())
 
     async def _round(self) -> None:
-        """Merges, stores and broadcasts, in this order: a broadcast is never lost by a restart."""
+        """Merges, stores and broadcasts."""
         passed, first = not self._is_complete(), self._first or time.monotonic()
         entered = self.aggregator.merge()
         self._first = None
@@ -313,8 +316,7 @@ class Hub:
         )
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
         async with self._saving:
-            await self._save()
-            await self._publish_model(self.subjects.broadcast)
+            await self._store_and_publish(self._broadcast)
         faults.reach("hub after broadcast")
         if self._intake.is_crowded:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
@@ -346,8 +348,7 @@ class Hub:
         async with self._saving:
             self.aggregator.version += 1
             self.aggregator.go_back(server)
-            await self._save()
-            await self._publish_model(self.subjects.broadcast)
+            await self._store_and_publish(self._broadcast)
         log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
         self._resume()
 
@@ -369,6 +370,9 @@ class Hub:
                 **stopped,
             }
             self._write_log(partial(self._merge_log.add, line))
+
+    async def _broadcast(self) -> None:
+        await self._publish_model(self.subjects.broadcast)
 
     async def _publish_model(self, subject: Callable[[int], str]) -> None:
         """Publishes the merged model, in chunks if it is large."""
@@ -426,8 +430,7 @@ class Hub:
         """Begins an epoch later than `after`; in lockstep `step` is due next."""
         async with self._saving:
             self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
-            await self._save()
-            await self._publish()
+            await self._store_and_publish(self._publish)
         self._changed.set()
 
     def _position(self) -> Position:
