@@ -28,7 +28,9 @@ class Proxy:
                 far = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
                 return
-            self._sockets += [near, far]
+            for each in (near, far):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets.append(each)
             for source, sink, down in ((near, far, False), (far, near, True)):
                 threading.Thread(target=self._pass, args=(source, sink, down), daemon=True).start()
 

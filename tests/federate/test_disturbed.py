@@ -54,7 +54,7 @@ class Running:
         merged = self.made.merged()
         assert merged.keys() == self.made.sent().keys()  # nothing is lost
         assert set(merged.values()) == {1}  # nor merged twice
-        assert len(merged) >= STEPS
+        assert len(merged) > 100  # while the hub is away, clients go on alone
         asyncio.run(control.command(self.url, self.made.rules["run"], "finish"))
         assert self.hub.wait(30) == 0
 

@@ -18,6 +18,8 @@ class GuardReport:
 
     def update(self, counts: np.ndarray, uploaded: Collection[str]) -> dict[str, list[str]]:
         """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
+        if not self._held and np.array_equal(counts, self._counts):
+            return {"clipped": [], "held": []}
         clipped, held = self._risen(counts)
         self._counts = counts
         for name in held:

@@ -324,10 +324,13 @@ class Hub:
 
     def _watch_losses(self) -> None:
         """Goes back to the last good model, or holds, if the clients' losses have grown too far."""
-        level, alarm = self.aggregator.watch.level, self.document.alarm
+        alarm = self.document.alarm
+        if not alarm:
+            return
+        level = self.aggregator.watch.level
         if level <= 1:  # no larger than at the beginning
             self._good = self.aggregator.version, self.aggregator.server
-        if not alarm or level <= alarm:
+        if level <= alarm:
             return
         what = f"{self.document.rules.run}: losses are {level:.0f} times those of the beginning"
         back = "" if self._good is None else f"; --back goes to the model of merge {self._good[0]}"
