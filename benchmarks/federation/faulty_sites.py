@@ -1,8 +1,8 @@
 """One faulty site of four, over real processes: what it does to the loss of the three honest ones.
 
-A hub and four sites, each a process, with the default rules: in lockstep, or with `free` on the command line at the
-free pace. Every number is the mean loss of the honest sites in the second half of the run, over what it is in a run
-without the fourth site. `held` says that the hub's watch on losses has stopped the merges.
+A hub and four sites, each a process, with the default rules: in lockstep, or with `free` on the command line at
+the free pace. Every number is the mean loss of the honest sites in the second half of the run, over what it is in
+a run without the fourth site. `held` says that the hub's watch on losses has stopped the merges.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ def defended(algorithm: dict[str, Any], defence: str) -> dict[str, Any]:
 
 
 def hub(url: str, content: dict[str, Any]) -> None:
-    """Serves a run until it is told to finish."""
+    """Serves a run until it is asked to finish."""
     with tempfile.TemporaryDirectory() as folder:
         run_hub(parse(content), Path(folder), url=url)
 
@@ -104,7 +104,7 @@ def site(url: str, content: dict[str, Any], k: int, fault: str) -> float:
         session._kernels = usual
 
 
-def _told(url: str, run: str, action: str) -> dict[str, Any]:
+def _ordered(url: str, run: str, action: str) -> dict[str, Any]:
     """The hub's status after an order, once it answers."""
     end = time.monotonic() + processes.PATIENCE
     while True:
@@ -122,12 +122,12 @@ def lived(pool: Pool, url: str, content: dict[str, Any], fault: str) -> Found:
     rules = {**content["federate"], "run": run}
     content = {**content, "federate": rules}
     serving: AsyncResult[None] = pool.apply_async(hub, (url, content))
-    _told(url, run, "resume")
+    _ordered(url, run, "resume")
     sites = [pool.apply_async(site, (url, content, k, fault)) for k in range(rules["clients"])]
     losses = [each.get() for each in sites]
-    held = rules["pace"] == "free" and _told(url, run, "pause")["state"] == "held"
+    held = rules["pace"] == "free" and _ordered(url, run, "pause")["state"] == "held"
     if rules["pace"] == "free":
-        _told(url, run, "finish")
+        _ordered(url, run, "finish")
     serving.get()
     return Found(float(np.mean(losses[: SITES - 1])), held)
 
