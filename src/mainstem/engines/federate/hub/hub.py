@@ -76,6 +76,7 @@ class Hub:
         self._returns = 0  # to a good merge, without an order
         self._finished = False
         self.stopped = False
+        self._ended = False  # whether `serve` has
         self._stop_time: float | None = None
         self._connected = True
         self._presence = Presence()
@@ -176,7 +177,7 @@ class Hub:
 
     async def _follow_heartbeats(self) -> None:
         """Reads the newest heartbeats, again and again."""
-        while True:
+        while not self._ended:
             for message in await self._heartbeats.newest():
                 self._on_heartbeat(message)
             await asyncio.sleep(BREATH)
@@ -247,6 +248,7 @@ class Hub:
                 self.document.rules.run,
             )
         finally:
+            self._ended = True
             background.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await background
@@ -257,6 +259,7 @@ class Hub:
         """Ends `serve` after the current round.
 
         Cancelling it would not be safe: within nats-py, `asyncio.wait_for` of Python 3.11 can lose a cancellation.
+        That is why the background tasks look whether `serve` has ended, too.
         """
         self.stopped = True
         self._stop_time = self._stop_time or time.monotonic()
@@ -388,7 +391,7 @@ class Hub:
 
     async def _keep_up(self) -> None:
         """Purges merged uploads, looks for losses and publishes the status, again and again."""
-        while True:
+        while not self._ended:
             await asyncio.sleep(UPKEEP)
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
@@ -450,7 +453,7 @@ class Hub:
 
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats; in lockstep with the clients whose upload is missing, so that they send it again."""
-        while True:
+        while not self._ended:
             await asyncio.sleep(HEARTBEAT)
             position = self._position()
             missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
