@@ -40,7 +40,7 @@ from mainstem.engines.federate.transport.streams import create_streams, stored_b
 from mainstem.engines.federate.transport.tasks import log
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
-UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
+UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 RETURNS = 3  # to a good model without an order; then the run holds
 BREATH = 0.25  # seconds between two looks at the clients' heartbeats
@@ -109,6 +109,7 @@ class Hub:
             self._merge_log = MergeLog(path, self.aggregator.version)
             self._write_log = full_disk.Writer(str(path))
         await self._store_and_publish(self._publish)
+        self._copy.write()
         await self._connection.subscribe(self.subjects.control, cb=self._on_command)
         await self._publish_status()
 
@@ -149,10 +150,7 @@ class Hub:
         await self._broadcast()
 
     async def _store_and_publish(self, publish: Callable[[], Awaitable[None]]) -> None:
-        """Stores the state, publishes, and keeps a copy of the state, in this order.
-
-        So a restart loses no broadcast, and clients need not wait for the copy.
-        """
+        """Stores the state, and then publishes: so a restart loses no broadcast."""
         aggregator = self.aggregator
         sequence = self._intake.next_unmerged
         data = aggregator.snapshot(sequence, self._intake.unfinished)
@@ -161,8 +159,8 @@ class Hub:
         await self._store.write(state)
         self._stored = sequence
         faults.reach("hub after store")
+        self._copy.note(state.data)
         await publish()
-        self._copy.write(state.data)
 
     # --- messages ----------------------------------------------------------------------------------
 
@@ -249,6 +247,7 @@ class Hub:
             )
         finally:
             self._ended = True
+            self._copy.write()
             background.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await background
@@ -390,9 +389,10 @@ class Hub:
     # --- background tasks --------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        """Purges merged uploads, looks for losses and publishes the status, again and again."""
+        """Writes the copy, purges merged uploads, looks for losses and publishes the status, again and again."""
         while not self._ended:
             await asyncio.sleep(UPKEEP)
+            self._copy.write()
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 if not await self._intake.log.check():
@@ -437,6 +437,7 @@ class Hub:
         async with self._saving:
             self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
             await self._store_and_publish(self._publish)
+            self._copy.write()
         self._changed.set()
 
     def _position(self) -> Position:

@@ -16,6 +16,7 @@ class StateCopy:
     def __init__(self, folder: Path | None, run: str):
         self._path = None if folder is None else folder / f"{run}.state"
         self._written = Writer(str(self._path))
+        self._newest: bytes | None = None  # a state that is not written yet
 
     def read(self) -> StoredState | None:
         """The copy; None if there is none, or if it is damaged, which is logged."""
@@ -29,11 +30,16 @@ class StateCopy:
             log.warning("%s: the state on the NATS server is taken instead", error)
             return None
 
-    def write(self, data: bytes) -> None:
-        """Replaces the copy. It survives a kill of this process; after a power cut it may be an older one."""
-        path = self._path
-        if path is not None:
+    def note(self, data: bytes) -> None:
+        """Remembers the newest state, for the next `write`: a file for each merge would slow rounds by a tenth."""
+        self._newest = data
+
+    def write(self) -> None:
+        """Replaces the copy, if there is a newer state. It survives a kill; after a power cut it may be older."""
+        path, data = self._path, self._newest
+        if path is not None and data is not None:
             self._written(lambda: write(path, data, PRIVATE, durable=False))
+            self._newest = data if self._written.failed else None
 
 
 def later(server: StoredState | None, folder: StoredState | None, run: str) -> StoredState | None:
