@@ -44,4 +44,5 @@ def test_comes_out_as_recorded_on_real_data(name, tmp_path, filled):
 def test_every_algorithm_is_touched():
     touched = set().union(*WITHOUT_DATA.values(), *WITH_DATA.values())
     general = {getattr(algorithms, name).__annotations__["return"].__name__ for name in touched}
-    assert touched | general | {"guarded"} == set(algorithms.__all__)  # it is of no paper
+    others = {"guarded", "centred_clipping"}  # of none of the five papers
+    assert touched | general | others == set(algorithms.__all__)
