@@ -1,8 +1,9 @@
 """The guard, in numbers: `python -m benchmarks.guard`, what it costs and what one bad site of four does.
 
 First the mean loss with the guard over that without it, where nobody is faulty. Then the loss of three honest
-sites in the second half of a run, over what it is without the fourth one, whose features have a wrong unit or
-whose messages are lies: with the guard, and with the guard and a median in the place of the mean.
+sites in the second half of a run, over what it is without the fourth one, whose features have a wrong unit, whose
+labels are flipped or whose messages are lies: with the guard, with the guard and a median in the place of the
+mean, and with the guard and centred clipping.
 """
 
 import dataclasses
@@ -51,6 +52,20 @@ class lying(mx.Wrapper):
         return client, mx.jnp.where(at.k == CLIENTS - 1, lie, body), weight
 
 
+def _median(algorithm: Algorithm) -> Algorithm:
+    if isinstance(algorithm, lying):
+        return dataclasses.replace(algorithm, of=_median(algorithm.of))
+    return dataclasses.replace(algorithm, collect=ms.parts.median())
+
+
+Defence = Callable[[Algorithm], Algorithm]
+DEFENCES: dict[str, Defence] = {
+    "guard": ms.guarded,
+    "guard and median": lambda algorithm: ms.guarded(_median(algorithm)),
+    "guard and centred clipping": lambda algorithm: ms.guarded(ms.centred_clipping(algorithm)),
+}
+
+
 def rows(seed: int, unit: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Features and targets [steps, clients]; the last client's features are `unit` times too large."""
     rng = np.random.default_rng(seed)
@@ -75,12 +90,14 @@ def honest_loss(algorithm: Algorithm, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(run.column("loss_per_client")[len(x) // 2 :, : CLIENTS - 1]))
 
 
-def faults(algorithm: Algorithm, alone: float) -> dict[str, float]:
+def faults(algorithm: Algorithm, defended: Defence, alone: float) -> dict[str, float]:
     """The honest sites' loss under each fault, over `alone`, that without the fourth site."""
     x, y = rows(1)
-    units = {f"x {unit:g}": honest_loss(ms.guarded(algorithm), *rows(1, unit)) for unit in UNITS}
-    lies = {lie: honest_loss(ms.guarded(lying(algorithm, lie)), x, y) for lie in LIES}
-    return {name: loss / alone for name, loss in (units | lies).items()}
+    honest = defended(algorithm)
+    found = {f"x {unit:g}": honest_loss(honest, *rows(1, unit)) for unit in UNITS}
+    found["flipped labels"] = honest_loss(honest, x, np.where(np.arange(CLIENTS) == 3, -y, y))
+    found |= {lie: honest_loss(defended(lying(algorithm, lie)), x, y) for lie in LIES}
+    return {name: loss / alone for name, loss in found.items()}
 
 
 def cost(algorithm: Algorithm, problem: Problem, given: Stream) -> float:
@@ -119,13 +136,13 @@ def main() -> None:
     for name, problem, given in worlds():
         found = {n: cost(_with_step(it, 0.1), problem, given) for n, it in ALGORITHMS.items()}
         print(f"{name:<20}" + "  ".join(f"{n} {100 * it:+.2f} %" for n, it in found.items()))
-    print("\nloss of three honest sites over that without the faulty one: guard, guard and median")
+    print(f"\nloss of three honest sites over that without the faulty one: {', '.join(DEFENCES)}")
     x, y = rows(1)
     for name, algorithm in ALGORITHMS.items():
         alone = honest_loss(algorithm, x[:, :-1], y[:, :-1])
-        robust = dataclasses.replace(algorithm, collect=ms.parts.median())
-        both = faults(algorithm, alone), faults(robust, alone)
-        print(name, *(f"{n}: {both[0][n]:.3g}, {both[1][n]:.3g}" for n in both[0]), sep="\n  ")
+        found = [faults(algorithm, defended, alone) for defended in DEFENCES.values()]
+        lines = (f"{n}: " + ", ".join(f"{it[n]:.3g}" for it in found) for n in found[0])
+        print(name, *lines, sep="\n  ")
 
 
 def _with_step(algorithm: Algorithm, step: float) -> Algorithm:

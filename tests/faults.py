@@ -48,8 +48,8 @@ FAULTS = (
     Fault(
         "a hub resumes past a half-received upload",
         f"{HUB}/hub.py",
-        "sequence = min([self._next, *self._begun.values()])",
-        "sequence = self._next",
+        "aggregator.snapshot(sequence, self._intake.unfinished)",
+        "aggregator.snapshot(sequence, False)",
         "federate/test_restart.py",
     ),
     Fault(
@@ -122,8 +122,8 @@ FAULTS = (
     Fault(
         "a client that returns does not send its pending uploads",
         f"{CLIENT}/session.py",
-        "for step, data in list(self.pending.items()):",
-        "for step, data in list(self.pending.items())[1:]:",
+        "for step, data in sorted(pending.items()):",
+        "for step, data in sorted(pending.items())[1:]:",
         "federate/test_persistence.py",
     ),
     Fault(
@@ -136,8 +136,8 @@ FAULTS = (
     Fault(
         "an older broadcast replaces a newer one",
         "engines/federate/transport/latest_broadcast.py",
-        "broadcast.version > self.value.version",
-        "broadcast.version != self.value.version",
+        "broadcast.age > self.value.age",
+        "broadcast.age != self.value.age",
         "federate/test_bad_broadcasts.py",
     ),
     Fault(

@@ -118,6 +118,19 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "FollowResiduals", {"step": 1, "own_step": 0}, "FollowResiduals: own_step must"),
     ("algorithms", "FollowResiduals", {"step": 1, "message": "x"}, "FollowResiduals: message must"),
     ("parts", "each", {"base": "no"}, "each: base must be true or false, got 'no'"),
+    ("algorithms", "centred_clipping", {"of": 3}, "centred_clipping: of must be an alg"),
+    (
+        *("algorithms", "centred_clipping", {"of": algorithms.fedres_sgd(0.1)}),
+        "centred_clipping: of must send gradients or models",
+    ),
+    (
+        *("algorithms", "centred_clipping", {"of": OGD, "momentum": 1}),
+        "centred_clipping: momentum must lie in ",
+    ),
+    (
+        *("algorithms", "centred_clipping", {"of": OGD, "bucket": 0}),
+        "centred_clipping: bucket must be an integer",
+    ),
     ("algorithms", "guarded", {"of": 3}, "guarded: of must be an algorithm such as fedogd"),
     ("algorithms", "guarded", {"of": OGD, "factor": 0}, "guarded: factor must be above 0, got 0"),
     ("algorithms", "guarded", {"of": OGD, "hold": 0}, "guarded: hold must be above 0, got 0"),

@@ -281,6 +281,7 @@ ROUND_TRIPS = {
         server=parts.optimizer("adam", learning_rate=0.01, b1=0.8, nesterov=True),
     ),
     "guarded": ms.guarded(ms.fedomd(0.1, codec=parts.half()), factor=3.0, hold=4.0),
+    "centred clipping": ms.centred_clipping(ms.fedogd(0.1), momentum=0.8, bucket=2),
     "of no paper": ms.algorithms.FollowResiduals(0.1, variant="undelayed", domain=parts.box(-1, 1)),
     "of no paper, either": ms.algorithms.Resolve(radius=2.0, simultaneous=True, fictitious=True),
 }

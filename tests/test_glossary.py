@@ -67,7 +67,7 @@ def test_fields_of_a_status() -> None:
     )
     hub = Hub.__new__(Hub)  # without a connection
     hub.document, hub.aggregator, hub._connection = document, Aggregator(document), Client()
-    hub._paused = hub._finished = hub.stopped = False
+    hub._paused = hub._alarmed = hub._finished = hub.stopped = False
     hub._compared, hub._first, hub._started, hub._rounds = {}, None, 0.0, 0
     hub._presence = Presence()
     status = hub.status()

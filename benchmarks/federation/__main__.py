@@ -1,4 +1,4 @@
-"""Federation benchmark (`make bench-federation`): rounds, uploads/s, bytes on the socket, samples/s of a client.
+"""Federation benchmark (`make bench-federation`): rounds, uploads, bytes, samples of a client, floods.
 
 Everything runs on one machine with a private NATS server: each hub is a separate process, all clients are tasks
 of this one, for every side alike. Sides that are compared take turns.
@@ -6,13 +6,14 @@ of this one, for every side alike. Sides that are compared take turns.
 
 import sys
 
-from benchmarks.federation import between, free, rounds, traffic
+from benchmarks.federation import between, floods, free, rounds, traffic
 
 BENCHMARKS = {
     "rounds": rounds.main,
     "free": free.main,
     "traffic": traffic.main,
     "between": between.main,
+    "floods": floods.main,
 }
 
 

@@ -8,6 +8,7 @@ from . import problems as problems
 from . import streams as streams
 from . import theory as theory
 from .advice import advise as advise
+from .algorithms.centred_clipping import centred_clipping as centred_clipping
 from .algorithms.dynamic_fedavg import dynamic_fedavg as dynamic_fedavg
 from .algorithms.fedomd import fedomd as fedomd
 from .algorithms.fedomd import independent as independent

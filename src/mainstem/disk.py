@@ -20,13 +20,16 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write(path: Path, data: bytes | str, mode: int = 0o666) -> Path:
-    """Writes `data` to `path` atomically. The file never has more permissions than `mode`."""
+def write(path: Path, data: bytes | str, mode: int = 0o666, durable: bool = True) -> Path:
+    """Writes `data` to `path` atomically. The file never has more permissions than `mode`.
+
+    If it is not `durable`, it survives a kill of the process, but a power cut may bring back the older one.
+    """
     temporary = beside(path)
     temporary.unlink(missing_ok=True)
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
-    return move(temporary, path)
+    return move(temporary, path) if durable else temporary.replace(path)
 
 
 def beside(path: Path) -> Path:

@@ -32,6 +32,9 @@ def _usual(name: str) -> Case:
 
 
 CASES: dict[str, Case] = {name: _usual(name) for name in algorithms.__all__} | {
+    "centred clipping of models": Case(
+        ms.guarded(ms.centred_clipping(ms.fedomd(0.1, sync=parts.every(3)), momentum=0.5, bucket=2))
+    ),
     "guarded models": Case(ms.guarded(ms.fedomd(0.1, sync=parts.every(3)), factor=0.5)),
     "guarded samples": Case(ms.guarded(ms.fedres_sgd(0.1), factor=0.5, hold=1.5)),
     "guarded error feedback": Case(

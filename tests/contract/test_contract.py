@@ -21,6 +21,7 @@ SLOW = (
     "Resolve",
     "fictitious_play",  # as fedres_erm
     "central",  # as fedres_sgd
+    "centred_clipping",  # as of models
     "guarded",  # as of models
     "guarded samples",
     "guarded error feedback",

@@ -19,17 +19,19 @@ def main(file: str, url: str, client: str, folder: str) -> None:
     rules = content["federate"]
     stream = stream_of(content)
     log = (Path(folder) / "sent.log").open("a")
-    real = links.Uplink.sync
+    patient = rules.get("pace", "free") == "free"
+    method = "send" if patient else "sync"
+    real = getattr(links.Uplink, method)
 
-    async def logged(self, step, data):
+    async def logged(self, step, data, *wanted):
         log.write(f"{step} {data.hex()[:64]}\n")
         log.flush()
-        return await real(self, step, data)
+        return await real(self, step, data, *wanted)
 
-    links.Uplink.sync = logged
+    setattr(links.Uplink, method, logged)
     secret = os.environ.get("MAINSTEM_CREDENTIALS")
     given = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
-    with ms.join(url, **given) as learner:
+    with ms.join(url, **given, patient=patient) as learner:
         k = learner.session.document.clients.index(client)
         rest = (learner.step + 1, rules["steps"], learner.session.document.rules.dtype)
         for sample in samples(stream, rules.get("seed", 0), k, *rest):

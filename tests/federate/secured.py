@@ -75,16 +75,17 @@ async def hubs(secured_server):
         for hub in found:
             await hub.open()
         yield connection, found
-        await delete_consumers(connection.jetstream())
+        await clean_up(connection.jetstream())
     finally:
         await connection.close()
 
 
-async def delete_consumers(js):
-    """Deletes the hubs' consumers at once, so that the next test counts only its own."""
+async def clean_up(js):
+    """Deletes the hubs' consumers at once, and what they have not read: the next test counts only its own."""
     for name in ("ms-r-up", "ms-other-up"):
         for consumer in await js.consumers_info(name):
             await js.delete_consumer(name, consumer.name)
+        await js.purge_stream(name)
 
 
 @contextlib.asynccontextmanager

@@ -1,12 +1,13 @@
 """A client or its hub is away, and comes back."""
 
 import asyncio
+import logging
 
 import numpy as np
 import pytest
 
 from mainstem.engines.federate.client import uplink as links
-from mainstem.engines.federate.protocol.messages import GOODBYE
+from mainstem.engines.federate.protocol.heartbeats import GOODBYE
 from mainstem.errors import BrokenRun
 from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.test_learner import FEDOGD, LOGISTIC, rows
@@ -215,3 +216,22 @@ def test_the_last_to_leave_does_not_write_the_model(nats_server):
             assert hub.status()["waiting"] == {"clients": 1, "quorum": 2}
 
     asyncio.run(lived())
+
+
+def test_a_client_that_is_there_twice_is_noticed(nats_server, caplog, monkeypatch):
+    """Its folder was copied to a second machine."""
+    monkeypatch.setattr(links, "HEARTBEAT", 1)
+
+    async def lived():
+        content = run_content(FEDOGD, LOGISTIC, clients=2)
+        async with (
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0"),
+            await joined(nats_server.url, hub, "1"),
+            await joined(nats_server.url, hub, "1"),
+        ):
+            await until(lambda: "client 1 is there twice" in caplog.text)
+            assert "client 0 is there twice" not in caplog.text
+
+    with caplog.at_level(logging.WARNING, "mainstem"):
+        asyncio.run(lived())

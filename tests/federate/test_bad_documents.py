@@ -58,7 +58,7 @@ def test_what_is_too_large_or_elsewhere_is_refused_at_once(content, words):
 
 @pytest.mark.parametrize("depth", [100, 10**5])
 def test_nesting_is_limited(depth):
-    data = b'{"protocol": 3, "problem": ' + b'{"name": "batched", "of": ' * depth
+    data = f'{{"protocol": {VERSION}, "problem": '.encode() + b'{"name": "batched", "of": ' * depth
     with pytest.raises(MainstemError, match="run: its document cannot be read"):
         decode(data + b"1" + b"}" * (depth + 1), "run")
 

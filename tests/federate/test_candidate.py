@@ -7,7 +7,8 @@ import pytest
 
 from mainstem.engines.federate.client import uplink as link
 from mainstem.engines.federate.control import command
-from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
+from mainstem.engines.federate.protocol.candidate import Compared, against
+from mainstem.engines.federate.protocol.heartbeats import read_client
 from mainstem.errors import MainstemError
 from tests.federate.in_process import joined, run_content, serving, until
 
@@ -66,13 +67,13 @@ def test_a_shared_part_alone_is_no_candidate(nats_server):
 
 
 def claimed(version=1, samples=1, loss="1.0", candidate="1.0"):
-    """A comparison as JSON text."""
+    """A heartbeat with a comparison, as JSON text."""
     found = f'"version": {version}, "samples": {samples}, "loss": {loss}, "candidate": {candidate}'
-    return f"{{{found}}}".encode()
+    return f'{{"epoch": 1, "version": 1, "step": 0, "compared": {{{found}}}}}'.encode()
 
 
 def test_claims_add_up_to_a_number():
-    read = read_compared(claimed(loss="-1e100", candidate="1e100"))
+    *_, read = read_client(claimed(loss="-1e100", candidate="1e100"))
     assert np.isfinite(against([read] * 1000)["regret_at_least"])
 
 
@@ -96,13 +97,19 @@ def test_claims_add_up_to_a_number():
         claimed(version=-1),
         claimed(version="true"),
         claimed(loss="null"),
+        b"[" * 1000,
         b"[" * 100_000,
+        b'{"epoch": 1, "version": -1, "step": 0}',
+        b'{"epoch": 1e3, "version": 1, "step": 0}',
+        b'{"epoch": 9223372036854775807, "version": 1, "step": 0}',
+        b'{"epoch": 1, "version": 1, "step": 2147483648}',
+        b'{"epoch": 1, "version": 1, "step": 0, "compared": [1, 2, 3, 4]}',
     ],
     ids=lambda data: data[:60],
 )
 def test_nonsense_is_not_believed(data):
     with pytest.raises((ValueError, TypeError)):
-        read_compared(data)
+        read_client(data)
 
 
 def test_only_the_newest_candidate_counts():

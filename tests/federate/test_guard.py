@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pytest
 
+from mainstem.engines.federate.protocol.messages import Upload, pack_upload
 from tests.federate.in_process import joined, run_content, serving, until
 
 FEDOGD = {"name": "fedogd", "step": 0.1}
@@ -75,4 +76,35 @@ def test_its_memory_is_stored_with_the_state(nats_server):
 
     hub, again = asyncio.run(go())
     assert again.status()["clients"]["3"]["held"] > STEPS / 2
-    assert np.array_equal(again.aggregator.server.memory.high, hub.aggregator.server.memory.high)
+    assert np.array_equal(again.aggregator.server.memory.usual, hub.aggregator.server.memory.usual)
+
+
+@pytest.mark.parametrize(("guard", "weight"), [(False, 1.0), (True, 1e9)])
+def test_a_fast_liar_has_one_vote_under_the_median(guard, weight, nats_server):
+    """Four clients send a gradient of 0, the fifth eight of -1: the median of the clients is 0."""
+
+    async def go():
+        algorithm = FEDOGD | {"collect": {"name": "median"}}
+        content = run_content(algorithm, LINEAR, clients=5, pace="free", guard=guard)
+        async with serving(nats_server.url, content) as (hub, _):
+            document, epoch = hub.document, hub.aggregator.epoch
+
+            async def send(k, step, value, weight):
+                body = np.full(document.message, value, document.dtype).tobytes()
+                ours = document.digest, document.codec, k, step, 0, 0.0, weight
+                data = pack_upload(Upload(*ours, body, epoch))
+                await hub._connection.publish(hub.subjects.upload(str(k)), data)
+
+            for step in range(1, 9):
+                await send(4, step, -1.0, weight)
+            for k in range(4):
+                await send(k, 1, 0.0, 1.0)
+            if weight > 1:  # all were refused: one that is honest completes the round
+                await send(4, 9, 0.0, 1.0)
+            await until(lambda: hub.aggregator.version == 1)
+            return hub.aggregator.model, hub.status()["clients"]["4"]
+
+    model, liar = asyncio.run(go())
+    assert np.array_equal(model, np.zeros(3))
+    assert liar["merged"] == (9 if weight > 1 else 8)
+    assert liar["refused"] == ({"wrong weight": 8} if weight > 1 else {})

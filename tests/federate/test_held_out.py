@@ -16,11 +16,11 @@ from tests.conftest import free_programs
 from tests.held_out.drawn import drawn
 from tests.held_out.loops import run as loop
 
-COUNT, GATE, SLOW = 200, 1, 20
+COUNT, SLOW = 200, 20
 
 
 def _seed(n):
-    marks = [pytest.mark.slow] * (n >= GATE) + [pytest.mark.long] * (n >= SLOW)
+    marks = [pytest.mark.slow] + [pytest.mark.long] * (n >= SLOW)
     return pytest.param(n, marks=marks)
 
 

@@ -57,10 +57,11 @@ def test_a_late_upload_is_merged_at_the_next_sync(nats_server):
     asyncio.run(lived())
 
 
-def uploads(document, **changes):
+def uploads(hub, **changes):
     """A valid upload of client 0 for step 1, with these changes."""
+    document = hub.document
     body = np.ones(document.message, np.float32).tobytes()
-    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body)
+    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body, hub.aggregator.epoch)
     return pack_upload(honest._replace(**changes))
 
 
@@ -71,10 +72,10 @@ def test_a_stale_upload_is_refused(nats_server):
             raw = await connections.connect(nats_server.url)
             for step in (1, 2, 3):
                 await raw.publish(
-                    hub.subjects.upload("0"), uploads(hub.document, step=step, version=step - 1)
+                    hub.subjects.upload("0"), uploads(hub, step=step, version=step - 1)
                 )
                 await until(lambda step=step: hub.aggregator.version == step)
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, step=4, version=1))
+            await raw.publish(hub.subjects.upload("0"), uploads(hub, step=4, version=1))
             await until(lambda: hub.aggregator.refused[0][Reason.STALE] == 1)
             assert hub.aggregator.strikes[0] == 0  # an honest client that was cut off can be stale
             await raw.close()
@@ -96,7 +97,7 @@ def test_numbers_beyond_all_bounds_are_refused(changes, reason, nats_server):
     async def lived():
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR, gather=1)) as (hub, _):
             raw = await connections.connect(nats_server.url)
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document, **changes))
+            await raw.publish(hub.subjects.upload("0"), uploads(hub, **changes))
             await until(lambda: hub.aggregator.refused[0].total() == 1)
             assert hub.aggregator.refused[0] == {reason: 1}
             assert hub.aggregator.version == 0
@@ -115,7 +116,7 @@ def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(nats_server
             await until(lambda: hub.aggregator.refused[0].total() == 5)
             assert hub.aggregator.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
             assert hub.status()["clients"]["0"]["state"] == "quarantined"
-            await raw.publish(hub.subjects.upload("0"), uploads(hub.document))  # even an honest one
+            await raw.publish(hub.subjects.upload("0"), uploads(hub))  # even an honest one
             await until(lambda: hub.aggregator.refused[0][Reason.QUARANTINED] == 3)
             async with await joined(nats_server.url, hub, "1") as other:
                 await other.learn_one(X, Y)
@@ -165,19 +166,23 @@ def test_a_run_is_paused_resumed_and_finished(nats_server):
     asyncio.run(lived())
 
 
-def test_a_second_hub_is_refused_at_its_first_write(nats_server):
+def test_the_newest_hub_takes_a_run_over(nats_server):
+    """The older one ends, also if nothing is uploaded; a suspended one when it wakes up."""
+
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)
-        async with serving(nats_server.url, content) as (hub, _):
-            connection = await connections.connect(nats_server.url)
-            other = Hub(parse(content), connection)
-            await other.open()
-            async with await joined(nats_server.url, hub, "0") as learner:
+        connection = await connections.connect(nats_server.url)
+        older = Hub(parse(content), connection)
+        await older.open()
+        work = asyncio.create_task(older.serve())
+        async with serving(nats_server.url, content) as (newer, _):
+            with pytest.raises(BrokenRun, match="another hub has taken this run over"):
+                await asyncio.wait_for(work, 20)
+            async with await joined(nats_server.url, newer, "0") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.aggregator.version == 1 and other.aggregator.is_complete())
-            with pytest.raises(BrokenRun, match="another hub"):
-                await other.serve()
-            await connection.close()
+                await until(lambda: newer.aggregator.version == 1)
+            assert older.aggregator.version == 0
+        await connection.close()
 
     asyncio.run(lived())
 

@@ -76,6 +76,7 @@ def swallow_one(connection, subject):
     connection.publish = publish
 
 
+@pytest.mark.slow
 def test_who_waits_long_for_the_others_sends_nothing_twice(nats_server):
     async def lived():
         content = run_content(FEDOGD, LINEAR, pace="lockstep", steps=1)

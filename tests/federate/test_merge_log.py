@@ -50,6 +50,8 @@ def test_staleness_and_passed_deadlines_are_noted(nats_server, tmp_path):
             await joined(nats_server.url, hub, "0") as one,
             await joined(nats_server.url, hub, "1") as two,
         ):
+            clients = lambda: hub.status()["clients"].values()  # noqa: E731
+            await until(lambda: all(each["state"] == "present" for each in clients()))
             await one.learn_one(X, 1.0)  # alone: the deadline passes
             await until(lambda: one.session.uplink.latest.version == 1)
             two.session.uplink._broadcasts.value = None  # has not received it

@@ -125,13 +125,12 @@ def test_nothing_is_broadcast_that_is_not_stored(nats_server, monkeypatch):
             async def listen(message):
                 sent = hub.aggregator.version
                 data = await hub._store.read()
-                received.append((sent, unpack(data, "state").values["version"]))
+                received.append((sent, unpack(data.data, "state").values["version"]))
 
             await raw.subscribe(hub.subjects.broadcast("*"), cb=listen)
             for step in (1, 2, 3):
-                await raw.publish(
-                    hub.subjects.upload("0"), upload(hub.document, step=step, version=step - 1)
-                )
+                given = {"step": step, "version": step - 1, "epoch": hub.aggregator.epoch}
+                await raw.publish(hub.subjects.upload("0"), upload(hub.document, **given))
                 await until(lambda step=step: len(received) == step)
             await raw.close()
             return received
@@ -188,21 +187,22 @@ def test_who_is_merged_how_far_never_falls_back():
 
 
 def test_a_message_in_pieces_survives_a_hub(nats_server):
-    """Half of it came before the hub that stored its state died; the other half comes to the next."""
+    """Half of it came before the hub died. The next one begins an epoch, in which all of it is sent again."""
 
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)
         document = parse(content)
-        pieces = split(upload(document, client=0), 40, 7)
-        assert len(pieces) > 2
         raw = await connections.connect(nats_server.url)
         connection = await connections.connect(nats_server.url)
         hub = Hub(document, connection)
         await hub.open()
+        epoch = hub.aggregator.epoch
+        pieces = split(upload(document, client=0, epoch=epoch), 40, 7)
+        assert len(pieces) > 2
         work = asyncio.create_task(hub.serve())
         js = raw.jetstream()
         await js.publish(hub.subjects.upload("0"), pieces[0])
-        await js.publish(hub.subjects.upload("1"), upload(document, client=1))
+        await js.publish(hub.subjects.upload("1"), upload(document, client=1, epoch=epoch))
         await until(lambda: hub.aggregator.version == 1)  # merged and stored past the first piece
         await asyncio.sleep(0.05)
         hub.stop()
@@ -210,10 +210,14 @@ def test_a_message_in_pieces_survives_a_hub(nats_server):
         await connection.close()
         async with serving(nats_server.url, content) as (later, _):
             assert later.aggregator.merged.tolist() == [0, 1]
-            for piece in pieces[1:]:
+            assert later.aggregator.epoch > epoch
+            await js.publish(hub.subjects.upload("0"), pieces[1])
+            await until(lambda: later.aggregator.refused[0].total())
+            assert later.aggregator.refused[0] == {Reason.CHUNK: 1}
+            assert later.aggregator.strikes[0] == 0  # it is not the client's fault
+            for piece in split(upload(document, client=0, epoch=later.aggregator.epoch), 40, 7):
                 await js.publish(hub.subjects.upload("0"), piece)
             await until(lambda: later.aggregator.merged.tolist() == [1, 1])
-            assert later.aggregator.refused[0].total() == 0
         await raw.close()
 
     asyncio.run(lived())
@@ -270,7 +274,7 @@ def test_lockstep_takes_no_upload_twice_when_it_is_asked_for_again(nats_server):
         content = run_content(FEDOGD, LINEAR, pace="lockstep", steps=2)
         async with serving(nats_server.url, content) as (hub, _):
             raw = await connections.connect(nats_server.url)
-            twice = upload(hub.document)
+            twice = upload(hub.document, epoch=hub.aggregator.epoch)
             await raw.publish(hub.subjects.upload("0"), twice)
             await raw.publish(hub.subjects.upload("0"), twice)
             await until(lambda: hub.aggregator.refused[0].total() == 1)

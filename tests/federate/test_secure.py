@@ -93,9 +93,10 @@ def test_the_hub_reads_more_than_the_server_sends_unasked(secured_server):
     many = 60
 
     async def main():
-        async with hubs(secured_server) as (hub, _), intruder(secured_server) as (me, _):
+        async with hubs(secured_server) as (hub, (run, _)), intruder(secured_server) as (me, _):
+            size = run.aggregator.most_bytes  # the stream takes no more
             for n in range(many):
-                await me.jetstream().publish("ms.r.up.a", bytes([n]) * 100_000)
+                await me.jetstream().publish("ms.r.up.a", bytes([n]) * size)
             js = hub.jetstream()
             read = await js.subscribe("ms.r.up.a", stream="ms-r-up", ordered_consumer=True)
             got = []

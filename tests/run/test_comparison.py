@@ -103,6 +103,7 @@ def test_regret_names_its_kind_and_is_a_curve(three):
     assert np.allclose(alone.lines[0].get_ydata(), three[0].regret("all").values.mean(axis=0))
 
 
+@pytest.mark.slow
 def test_kinds_that_are_equal_share_an_axis(three):
     own = run(ms.fedomd(0.3, sync=ms.parts.every(3)), measure=["collective"])
     compared = ms.compare([three[0], own], y="regret")

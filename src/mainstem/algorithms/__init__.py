@@ -3,6 +3,7 @@
 The contract suite tests every algorithm that is listed here.
 """
 
+from mainstem.algorithms.centred_clipping import centred_clipping
 from mainstem.algorithms.dynamic_fedavg import dynamic_fedavg
 from mainstem.algorithms.fedomd import fedomd, independent
 from mainstem.algorithms.fedres_erm import fedres_erm, fictitious_play
@@ -23,6 +24,7 @@ __all__ = [
     "SendGradients",
     "SendModels",
     "central",
+    "centred_clipping",
     "dynamic_fedavg",
     "fedogd",
     "fedomd",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from mainstem import extend as mx
 
-HIGH = 0.95  # the quantile of a client's changes that counts as their usual size
+SHARES = 0.95, 0.5  # the quantiles that are followed: the first is the usual size of changes
 FAR = 100.0  # limits from which on sizes are remembered as the same: a client that is mended returns soon
 PACE = 0.5  # how fast the quantiles follow: up by 61 % if exceeded, else down by 2.5 %
 
@@ -16,10 +16,8 @@ PACE = 0.5  # how fast the quantiles follow: up by 61 % if exceeded, else down b
 class Memory(NamedTuple):
     """The usual sizes of the clients' changes, and how often each client was stopped."""
 
-    high: Any  # [clients], the 95 % quantile; 0: nothing known yet
-    middle: Any  # [clients], the median
-    clipped: Any  # [clients], messages that were shortened
-    held: Any  # [clients], messages that were left out
+    usual: Any  # [2, clients], the 95 % quantile and the median; 0: nothing known yet
+    stopped: Any  # [clients, 2], messages that were shortened, and that were left out
 
 
 class Server(NamedTuple):
@@ -71,9 +69,9 @@ class guarded(mx.Wrapper):
     def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
         state, client_of = self.of.start(params, setting)
         dtype = jax.tree.leaves(params)[0].dtype
-        unknown = jnp.zeros(setting.clients, dtype)
-        never = jnp.zeros(setting.clients, jnp.int32)
-        return Server(state, Memory(unknown, unknown, never, never)), client_of
+        unknown = jnp.zeros((2, setting.clients), dtype)
+        never = jnp.zeros((setting.clients, 2), jnp.int32)
+        return Server(state, Memory(unknown, never)), client_of
 
     def merge(
         self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
@@ -92,13 +90,10 @@ class guarded(mx.Wrapper):
         spoken = got.weights > 0
         here = spoken & jnp.isfinite(length)
         size = jnp.where(here, jnp.minimum(divisor * length, _large(length.dtype)), 0)
-        memory = _followed(memory, size, got.client)
-        limits, others = self._limits(memory.high)
-        far = jnp.where(others > 0, FAR * limits, jnp.inf)
-        memory = memory._replace(
-            high=jnp.minimum(memory.high, far), middle=jnp.minimum(memory.middle, far)
-        )
-        outside = (others != 1) & (memory.middle > self.hold * limits)
+        usual = _followed(memory.usual, size, got.client)
+        limits, others = self._limits(usual[0])
+        usual = jnp.minimum(usual, jnp.where(others > 0, FAR * limits, jnp.inf))
+        outside = (others != 1) & (usual[1] > self.hold * limits)
         limit, left_out = limits[got.client], outside[got.client]
         long = size > limit
         shortened = start + (limit / divisor / length)[:, None] * change
@@ -111,9 +106,7 @@ class guarded(mx.Wrapper):
             weights=self._weights(got.weights, counts[got.client, 0], taken),
             base=got.base if self.of.collect.based else None,
         )
-        return memory._replace(
-            clipped=memory.clipped + counts[:, 1], held=memory.held + counts[:, 2]
-        ), kept
+        return Memory(usual, memory.stopped + counts[:, 1:]), kept
 
     def _limits(self, high: Any) -> tuple[Any, Any]:
         """For each client, the largest change that is taken as it is, and of how many others the size is known."""
@@ -140,16 +133,13 @@ class guarded(mx.Wrapper):
         return left / jnp.where(share > 0, share, 1)
 
 
-def _followed(memory: Memory, sizes: Any, client: Any) -> Memory:
-    """The memory with the largest new size of each client; a size of 0 does not count."""
-    size = jnp.zeros_like(memory.high).at[client].max(sizes)
-
-    def followed(usual: Any, share: float) -> Any:
-        moved = usual * jnp.exp(PACE * jnp.where(size > usual, share, share - 1))
-        nearer = jnp.where(size > usual, jnp.minimum(moved, size), jnp.maximum(moved, size))
-        return jnp.where(size > 0, jnp.where(usual > 0, nearer, size), usual)
-
-    return memory._replace(high=followed(memory.high, HIGH), middle=followed(memory.middle, 0.5))
+def _followed(usual: Any, sizes: Any, client: Any) -> Any:
+    """The quantiles, moved by the largest new size of each client; a size of 0 does not count."""
+    size = jnp.zeros_like(usual[0]).at[client].max(sizes)
+    share = jnp.asarray(SHARES, usual.dtype)[:, None]
+    moved = usual * jnp.exp(PACE * jnp.where(size > usual, share, share - 1))
+    nearer = jnp.where(size > usual, jnp.minimum(moved, size), jnp.maximum(moved, size))
+    return jnp.where(size > 0, jnp.where(usual > 0, nearer, size), usual)
 
 
 def _sizes(change: Any) -> tuple[Any, Any]:

@@ -19,7 +19,10 @@ def status(
         bool, typer.Option("--watch", help="Every second; with --json a line of JSON each time.")
     ] = False,
     pause: Annotated[str | None, typer.Option(help="Pause the merges of a run.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Resume a paused run.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume a run that is paused or held.")] = None,
+    back: Annotated[
+        str | None, typer.Option(help="Go back to the last good model of a run, and resume it.")
+    ] = None,
     finish: Annotated[str | None, typer.Option(help="End a run; its hub saves the model.")] = None,
     candidate: Annotated[
         str | None,
@@ -36,7 +39,8 @@ def status(
     """
     from mainstem.engines.federate.control import command, statuses
 
-    asked = {"pause": pause, "resume": resume, "finish": finish, "candidate": candidate}
+    asked = {"pause": pause, "resume": resume, "back": back}
+    asked |= {"finish": finish, "candidate": candidate}
     commands = {action: run for action, run in asked.items() if run is not None}
     if len(commands) > 1 or (commands and watch):
         given = ", ".join(f"--{name}" for name in [*commands, *(["watch"] if watch else [])])

@@ -35,7 +35,7 @@ async def statuses(url: str, credentials: str | Path | None = None) -> list[dict
 async def command(
     url: str, run: str, action: str, credentials: str | Path | None = None
 ) -> dict[str, Any]:
-    """Sends pause, resume, finish or candidate to the hub of a run. Returns its status."""
+    """Sends pause, resume, back, finish or candidate to the hub of a run. Returns its status."""
     subjects = Subjects(token("command", "run", run))
     connection = await connect(url, credentials)
     try:

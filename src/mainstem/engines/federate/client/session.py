@@ -9,6 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,20 +18,31 @@ import jax
 import numpy as np
 
 from mainstem.base import Problem, Sample
-from mainstem.engines.federate import faults
+from mainstem.engines.federate import faults, full_disk
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
 from mainstem.engines.federate.client.sample_format import SampleFormat
 from mainstem.engines.federate.client.state import ClientState
 from mainstem.engines.federate.client.uplink import Uplink
-from mainstem.engines.federate.protocol.messages import Upload, held_version, pack_upload
-from mainstem.engines.federate.protocol.run_document import RunDocument, with_own_problem
+from mainstem.engines.federate.protocol.heartbeats import Position
+from mainstem.engines.federate.protocol.messages import (
+    Upload,
+    held_version,
+    in_epoch,
+    pack_upload,
+)
+from mainstem.engines.federate.protocol.run_document import (
+    MAX_FIRST_SYNC,
+    RunDocument,
+    with_own_problem,
+)
 from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun
 
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
+CHECK = 1.0  # seconds between two looks for pending uploads that nobody sends
 BLOCK = 1024  # samples that are learnt in one call
 
 Outgoing = tuple[int, bytes]  # an encoded upload, and its step
@@ -68,13 +80,18 @@ class Session:
         self.skipped = 0  # syncs without an upload because too many were pending
         self.lost = 0  # samples learnt after the last snapshot, before a kill
         self.pending: dict[int, bytes] = {}  # uploads that are not merged yet, by step
-        self.open: Outgoing | None = None  # in lockstep: an upload whose broadcast has not come
+        self.open: int | None = (
+            None  # in lockstep: the step of an upload whose broadcast has not come
+        )
         self._own_problem = problem is not None
         self._owed = False  # whether the last sync was skipped
         self._lock = threading.RLock()
         self._sending: set[asyncio.Task[None]] = set()
+        self._sent: dict[int, bytes] = {}  # pending uploads that are sent or being sent
+        self._checking: asyncio.Task[None] | None = None
         self._predictions = Predictions(self.state.model_of)
         self._persistence = None if folder is None else Persistence(Path(folder))
+        self._written = full_disk.Writer(f"{folder}: the client's state")
         try:
             self._restore()
         except BaseException:
@@ -156,7 +173,7 @@ class Session:
         if not self.state.sync_steps.after(self.step):
             return None
         if self.state.candidate is not None:
-            self.uplink.comparison = self.state.candidate.compared()._asdict()
+            self.uplink.compared = self.state.candidate.compared()
         self._owed = upload is None
         if upload is None:
             self.skipped += 1
@@ -167,20 +184,47 @@ class Session:
             if sends:
                 self.pending[upload.step] = data
             pending = dict(self.pending)
-        if self._persistence is not None:
-            self._persistence.save(self.state, pending)
+        self._save(pending)
         faults.reach("client after save")
         return (upload.step, data) if sends else None
 
+    def _save(self, pending: dict[int, bytes]) -> None:
+        """Stores the state, if it has a folder."""
+        if self._persistence is not None:
+            self._written(partial(self._persistence.save, self.state, pending))
+
     def _refresh(self) -> None:
         """Takes the newest broadcast, at the free pace; and the newest candidate."""
+        self._follow_epoch()
         latest = self.uplink.latest
-        newer = latest is not None and latest.version > self.state.progress.version
+        newer = latest is not None and latest.age > self.state.age
         if latest is not None and newer and not self.document.lockstep:
             self.state.receive(latest)
         offered, current = self.uplink.candidate, self.state.candidate
         if offered is not None and (current is None or current.version != offered.version):
             self.state.compare_with(offered)
+
+    def _follow_epoch(self) -> None:
+        """Goes over to a later epoch of the run, in which the uploads that are pending are sent again."""
+        latest = self.uplink.latest
+        if latest is None or latest.epoch <= self.state.progress.epoch:
+            return
+        with self._lock:
+            before = self.state.progress
+            self.state.enter(latest)
+            self.pending = {
+                step: in_epoch(data, *latest.age) for step, data in self.pending.items()
+            }
+        if before.epoch:
+            lost = before.version > latest.version
+            log.warning(
+                "%s: client %s: the run continues in a new epoch at merge %d%s; %d pending uploads are sent again",
+                self.document.rules.run,
+                self.document.clients[self.state.k],
+                latest.version,
+                f", this client had merge {before.version}" if lost else "",
+                len(self.pending),
+            )
 
     def _drop_received(self) -> None:
         """Forgets uploads that the hub has received, or so stale that the hub would refuse them."""
@@ -209,18 +253,21 @@ class Session:
 
     async def resume(self) -> None:
         """Sends pending uploads again, and takes the newest broadcast."""
-        for step, data in list(self.pending.items()):
-            if self.document.lockstep:
-                await self._sync(step, data)
-            else:
-                self._send(step, data)
+        self._follow_epoch()
+        self._say_position()
+        if self.document.lockstep:
+            for step in list(self.pending):
+                await self._sync(step)
+        else:
+            self._send_pending()
+            self._checking = tasks.start(self._keep_sending(), "uploads that are pending")
         latest = self.uplink.latest
         if latest is None:
             return
         self._catch_up(int(latest.received[self.state.k]))
         if self.document.lockstep and latest.step != self.step:
             return
-        newer = latest.version > self.state.progress.version
+        newer = latest.age > self.state.age
         if newer or (self._own_problem and self.step == 0):
             self.state.receive(latest)
 
@@ -236,24 +283,39 @@ class Session:
         log.warning("%s: it continues from there; with a folder it would keep its state", who)
         self.state.restore(self.state.client, self.state.progress._replace(step=received))
 
-    async def _sync(self, step: int, data: bytes) -> None:
+    def _say_position(self) -> None:
+        """Notes where this client is, for its heartbeats."""
+        coming = 0
+        if self.document.lockstep:
+            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
+            coming = min(self.pending, default=0) or self.state.sync_steps.next(self.step, last)
+        self.uplink.position = Position(*self.state.age, coming)
+
+    async def _sync(self, step: int) -> None:
         """Lockstep: sends the upload of a step, and waits for a broadcast of that step or a later one."""
-        self.state.receive(await self.uplink.sync(step, data))
+        newest = await self.uplink.sync(step, self.pending[step])
+        while newest.step < step:  # the hub was set back: once more in its new epoch
+            self._follow_epoch()
+            self._say_position()
+            newest = await self.uplink.sync(step, self.pending[step])
+        self._follow_epoch()
+        self.state.receive(newest)
         self.open = None
         self._drop_received()
+        self._say_position()
         faults.reach("client after listen")
 
     def dispatch(self, outgoing: Outgoing | None) -> None:
         """Starts to send an upload."""
         if outgoing is not None and self.document.lockstep:
-            self.open = outgoing
+            self.open = outgoing[0]
         elif outgoing is not None:
             self._send(*outgoing)
 
     async def settle(self) -> None:
         """Waits as long as the pace asks for it."""
         if self.open is not None:
-            await self._sync(*self.open)
+            await self._sync(self.open)
         elif not self.document.lockstep:
             await asyncio.sleep(0)  # lets the network run between two steps of a busy loop
             while self.patient and self._is_full() and not self.uplink.hub_is_away:
@@ -266,18 +328,34 @@ class Session:
 
     def _send(self, step: int, data: bytes) -> None:
         """Sends an upload in the background, until the server has it or it is no longer pending."""
-        work = self.uplink.send(step, data, lambda: step in self.pending)
+        self._sent[step] = data
+        work = self.uplink.send(step, data, lambda: self.pending.get(step) is data)
         task = tasks.start(work, f"client {self.document.clients[self.state.k]}: an upload")
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+
+    def _send_pending(self) -> None:
+        """Sends the pending uploads that were never sent, or not in this epoch."""
+        with self._lock:
+            pending = dict(self.pending)
+        self._sent = {step: data for step, data in self._sent.items() if step in pending}
+        for step, data in sorted(pending.items()):
+            if self._sent.get(step) is not data:
+                self._send(step, data)
+
+    async def _keep_sending(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK)
+            self._follow_epoch()
+            self._say_position()
+            self._send_pending()
 
     async def close(self) -> None:
         """Sends what is pending, stores the state and disconnects."""
         try:
             await self._flush()
             await self.uplink.close()
-            if self._persistence is not None:
-                self._persistence.save(self.state, dict(self.pending))
+            self._save(dict(self.pending))
             if self.state.failure is not None:
                 log.warning("%s", self.state.failure)
         finally:
@@ -300,7 +378,9 @@ class Session:
             await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
 
     def _release(self) -> None:
-        """Unlocks the folder."""
+        """Ends its task and unlocks the folder."""
+        if self._checking is not None:
+            self._checking.cancel()
         if self._persistence is not None:
             self._persistence.close()
             self._persistence = None

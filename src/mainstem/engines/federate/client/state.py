@@ -27,6 +27,7 @@ class Progress(NamedTuple):
 
     step: int = 0  # t: samples it has learnt from
     version: int = 0  # of the model it holds
+    epoch: int = 0  # of that model; 0: no broadcast has come
     loss: float = 0.0  # sum so far
     metrics: Mapping[str, float] = {}  # sums so far
 
@@ -72,6 +73,11 @@ class ClientState:
     def step(self) -> int:
         """Samples it has learnt from."""
         return self.progress.step
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """The age of the model it holds, as that of a broadcast."""
+        return self.progress.epoch, self.progress.version
 
     @property
     def client(self) -> Any:
@@ -213,6 +219,7 @@ class ClientState:
             loss=progress.loss,
             weight=weight,
             body=self.document.algorithm.codec.pack(code) if weight > 0 else None,
+            epoch=progress.epoch,
         )
 
     def compare_with(self, broadcast: Broadcast) -> None:
@@ -220,11 +227,18 @@ class ClientState:
         with self._lock:
             self.candidate = Candidate(self.document, broadcast, self.kernels.candidate_loss)
 
+    def enter(self, broadcast: Broadcast) -> None:
+        """Goes over to the epoch of a broadcast. If another model is the newest there, it is taken."""
+        with self._lock:
+            if self.progress.epoch and self.progress.version != broadcast.version:
+                self.receive(broadcast)
+            self.progress = self.progress._replace(epoch=broadcast.epoch)
+
     def receive(self, broadcast: Broadcast) -> None:
         """Takes a newer model. It is applied when the state is used next."""
         with self._lock:
             self._received = broadcast
-            self.progress = self.progress._replace(version=broadcast.version)
+            self.progress = self.progress._replace(epoch=broadcast.epoch, version=broadcast.version)
 
 
 def learn_together(

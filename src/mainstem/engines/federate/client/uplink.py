@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import math
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,14 +15,16 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
+from mainstem.engines.federate.protocol.candidate import Compared
 from mainstem.engines.federate.protocol.chunking import split
-from mainstem.engines.federate.protocol.messages import (
+from mainstem.engines.federate.protocol.heartbeats import (
     GOODBYE,
-    HEADROOM,
-    SMALL,
-    Broadcast,
-    missing_step,
+    ClientHeartbeat,
+    Position,
+    pack_client,
+    read_hub,
 )
+from mainstem.engines.federate.protocol.messages import HEADROOM, SMALL, Broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, decode
 from mainstem.engines.federate.protocol.subjects import Subjects, token
 from mainstem.engines.federate.transport import tasks
@@ -44,8 +47,10 @@ class Uplink:
         self.document = document
         self.refusals: list[str] = []
         self.sent_bytes = 0
-        self.comparison: dict[str, Any] = {}  # with a candidate; sent with the next heartbeat
+        self.position = Position(0, 0, 0)  # of the client; sent with the next heartbeat
+        self.compared: Compared | None = None  # with a candidate; sent with the next heartbeat
         self._client = client
+        self._session = secrets.token_hex(4)
         self._k = document.clients.index(client)
         self._subjects = document.subjects
         self._connection = connection
@@ -57,6 +62,7 @@ class Uplink:
         self._waiting_since = math.inf
         self._missing = 0  # lockstep: the step whose upload is missing, by the hub's last heartbeat
         self._hub_heard = time.monotonic()
+        self._behind = False  # whether there is a later broadcast, by the hub's last heartbeat
 
     @classmethod
     async def open(
@@ -113,9 +119,14 @@ class Uplink:
 
     async def _on_hub_heartbeat(self, message: Msg) -> None:
         self._hub_heard = time.monotonic()
-        self._missing = missing_step(message.data, self._k)
-        if self._missing:
+        found = read_hub(message.data, self._k)
+        if found is None:
+            return
+        position, missing = found
+        self._missing = position.step if missing else 0
+        if missing:
             self._broadcasts.changed.set()
+        self._behind = self.latest is None or position[:2] > self.latest.age
 
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats, logs when the hub is away, and fetches a broadcast that may have been missed."""
@@ -127,11 +138,12 @@ class Uplink:
                 log.warning("%s: client %s: the hub %s", self._subjects.run, self._client, what)
             if second % HEARTBEAT == 0:
                 with contextlib.suppress(*FAILED):
-                    body = json.dumps(self.comparison).encode() if self.comparison else b""
+                    body = pack_client(ClientHeartbeat(self.position, self._session, self.compared))
                     await self._connection.publish(self._subjects.heartbeat(self._client), body)
             await asyncio.sleep(1.0)
             waits = time.monotonic() - self._waiting_since > FETCH_AFTER
-            if waits and (fetching is None or fetching.done()):
+            if (waits or self._behind) and (fetching is None or fetching.done()):
+                self._behind = False
                 fetching = tasks.start(self._fetch(), f"client {self._client}: fetch")
 
     async def _fetch(self) -> None:
@@ -166,6 +178,7 @@ class Uplink:
     async def sync(self, step: int, data: bytes) -> Broadcast:
         """Lockstep: sends the upload of a step, and returns the broadcast of that step or a later one.
 
+        It returns a broadcast of an earlier step if that is of a later epoch: the upload must be made anew.
         A small upload is published without waiting for an acknowledgement: the broadcast acknowledges it, and the
         hub's heartbeats say whose upload is missing. Missing once, it may still be on its way. Missing again after
         everything written has reached the server, it is lost and sent again.
@@ -177,7 +190,8 @@ class Uplink:
         if not self._is_received(step) and not await self._published(data):
             await send()
             remedies = []
-        while self.latest is None or self.latest.step < step:
+        epoch = self.position.epoch
+        while self.latest is None or (self.latest.step < step and self.latest.epoch <= epoch):
             await self.change()
             if self._missing > step:  # the broadcast was lost on its way
                 await self._broadcasts.fetch()

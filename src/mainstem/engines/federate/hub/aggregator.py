@@ -15,6 +15,7 @@ import numpy as np
 from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
+from mainstem.engines.federate.hub.loss_watch import LossWatch
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
     MAX_LOSS,
@@ -33,7 +34,10 @@ from mainstem.errors import BrokenRun
 HARMLESS = {
     Reason.REPLAYED,
     Reason.STALE,
-}  # an honest client that was killed or disconnected can send these
+    Reason.EPOCH,
+    Reason.PENDING,
+    Reason.CHUNK,
+}  # an honest client that was killed or disconnected, or whose hub was set back, can send these
 ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.
 PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
@@ -54,6 +58,7 @@ class Aggregator:
         self.document = document
         clients = len(document.clients)
         self.indices = {name: k for k, name in enumerate(document.clients)}
+        self.epoch = 0
         self.version = 0
         self.step = 0  # t of the last merge
         self.merged = np.zeros(
@@ -72,11 +77,12 @@ class Aggregator:
         )  # merges that its last upload's model was behind
         self.refused: list[Counter[str]] = [Counter() for _ in document.clients]
         self.strikes = np.zeros(clients, np.int64)
+        self.watch = LossWatch(clients)
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
-        self.uploaded: set[int] = set()  # the clients with an upload that waits
+        self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
         self._guards = document.algorithm.guards
-        self._nobody = (np.zeros(clients, np.int32),) * 2
+        self._nobody = np.zeros((clients, 2), np.int32)
         self._based = document.algorithm.collect.based
         self._quorum = document.quorum
         self._syncs = SyncSteps(document.algorithm.sync)
@@ -115,7 +121,7 @@ class Aggregator:
             self.refuse(k, refusal.reason)
             raise
         self.waiting[k, upload.step] = Accepted(upload._replace(body=None), body, sequence)
-        self.uploaded.add(k)
+        self.uploaded[k] += 1
         return upload
 
     def refuse(self, k: int, reason: Reason) -> None:
@@ -133,6 +139,8 @@ class Aggregator:
         document = self.document
         if upload.run != document.digest:
             raise Refused(Reason.RUN)
+        if upload.epoch != self.epoch:
+            raise Refused(Reason.EPOCH, f"{upload.epoch}, now {self.epoch}")
         if upload.client != k:
             raise Refused(Reason.CLIENT, f"claims to be client {upload.client}")
         if upload.codec != document.codec:
@@ -154,6 +162,8 @@ class Aggregator:
         unknown = self._based and upload.version not in self.bases
         if self.version - upload.version > self.document.rules.staleness or unknown:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
+        if self.uploaded[k] >= self.document.rules.pending:
+            raise Refused(Reason.PENDING, f"{self.uploaded[k]} of this client wait")
         if self.document.lockstep and upload.step == self.due:
             return
         if upload.step > LAST_STEP or not self._syncs.after(upload.step):
@@ -185,9 +195,12 @@ class Aggregator:
     def due(self) -> int:
         """The next sync step, in lockstep; 0 if there is none."""
         if self._due[0] != self.step:
-            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
-            self._due = self.step, self._syncs.next(self.step, last)
+            self._due = self.step, self.next_sync(self.step)
         return self._due[1]
+
+    def next_sync(self, step: int) -> int:
+        """The next sync step after `step`; 0 if there is none."""
+        return self._syncs.next(step, self.document.rules.steps or step + MAX_FIRST_SYNC)
 
     def quarantined(self, k: int) -> bool:
         """Whether client k was refused too often. Its uploads are no longer read."""
@@ -219,11 +232,9 @@ class Aggregator:
             return len(self.uploaded) >= min(gather, everyone - len(quarantined))
         return len(self.uploaded) >= everyone - len(quarantined | absent)
 
-    def stopped(self) -> tuple[np.ndarray, np.ndarray]:
+    def stopped(self) -> np.ndarray:
         """How many messages of each client the guard has shortened, and how many it has left out."""
-        if not self._guards:
-            return self._nobody
-        return np.asarray(self.server.memory.clipped), np.asarray(self.server.memory.held)
+        return np.asarray(self.server.memory.stopped) if self._guards else self._nobody
 
     def missing(self) -> np.ndarray:
         """For each client, whether its upload of the step that is due is missing. In lockstep."""
@@ -231,6 +242,14 @@ class Aggregator:
         return np.array(
             [k not in self._quarantined and (k, self.due) not in self.waiting for k in everyone]
         )
+
+    def begin_epoch(self, epoch: int, step: int) -> None:
+        """Goes on in a new epoch. In lockstep, merges that were lost are skipped: `step` is due next."""
+        self.epoch = epoch
+        if self.document.lockstep and step - 1 > self.step:
+            self.step = step - 1
+            self.waiting = {key: row for key, row in self.waiting.items() if key[1] >= step}
+            self.uploaded = Counter(k for k, _ in self.waiting)
 
     def merge(self) -> list[tuple[str, int, int]]:
         """Merges the waiting uploads in the order of the roster. Returns client, step and staleness of each."""
@@ -242,23 +261,37 @@ class Aggregator:
             self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
             self.model = np.asarray(params)
         entered = [self._count(row) for row in rows]
-        self.waiting, self.uploaded = {}, set()
+        self.waiting, self.uploaded = {}, Counter()
         self.version += 1
         self._store_base()
         return entered
 
     def _count(self, row: Accepted) -> tuple[str, int, int]:
         upload, k = row.upload, row.upload.client
+        loss = upload.loss - (self.reported[k] if upload.loss >= self.reported[k] else 0.0)
+        self.watch.add(k, loss, upload.step - int(self.received[k]))
         self.received[k] = max(self.received[k], upload.step)
         if row.body is not None:
             self.merged[k] = max(self.merged[k], upload.step)
-        self.losses[k] += upload.loss - (
-            self.reported[k] if upload.loss >= self.reported[k] else 0.0
-        )
+        self.losses[k] += loss
         self.reported[k] = upload.loss
         self.bytes_up[k] += 0 if row.body is None else self.document.upload_bytes
         self.staleness[k] = self.version - upload.version
         return self.document.clients[k], upload.step, int(self.staleness[k])
+
+    def go_back(self, server: Any) -> None:
+        """Continues with an earlier state of the server. The guard keeps what it has learnt since.
+
+        Uploads that wait were learnt with the models in between: they are counted, and not merged.
+        """
+        for row in self.waiting.values():
+            self._count(row)
+        self.waiting, self.uploaded = {}, Counter()
+        self.server = self.server._replace(state=server.state) if self._guards else server
+        with self.document.precision():
+            self.model = np.asarray(self._current(self.server))
+        self.watch.restart()
+        self._store_base()
 
     def _store_base(self) -> None:
         if self._based:
@@ -275,7 +308,8 @@ class Aggregator:
     def broadcast(self) -> Broadcast:
         """The message that carries the merged model."""
         steps = self.merged.copy(), self.received.copy()
-        return Broadcast(self.document.digest, self.version, self.step, *steps, self._params)
+        now = self.document.digest, self.version, self.step
+        return Broadcast(*now, *steps, self._params, self.epoch)
 
     @property
     def _params(self) -> bytes:
@@ -338,22 +372,31 @@ class Aggregator:
 
     # --- snapshots ---------------------------------------------------------------------------------
 
-    def snapshot(self, sequence: int) -> bytes:
-        """The state as bytes. All uploads before `sequence` in the upload stream are merged."""
+    def first_waiting(self, following: int) -> int:
+        """The sequence of the first upload that is not merged; `following` if none waits."""
+        return min((row.sequence for row in self.waiting.values()), default=following)
+
+    def snapshot(self, sequence: int, unfinished: bool = False) -> bytes:
+        """The state as bytes. All uploads before `sequence` in the upload stream are merged.
+
+        `unfinished`: chunks of an upload are before that sequence, and its last ones have not come.
+        """
         values = {
             "digest": self.document.digest.hex(),
+            "epoch": self.epoch,
             "version": self.version,
             "step": self.step,
             "sequence": sequence,
+            "unfinished": unfinished,
             "refused": [dict(each) for each in self.refused],
         }
         leaves = map(np.asarray, jax.tree.leaves(self.server))
         arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
         per_client = {name: getattr(self, name) for name in PER_CLIENT}
-        return pack(values, arrays | per_client)
+        return pack(values, arrays | per_client | self.watch.arrays())
 
-    def restore(self, data: bytes) -> int:
-        """Restores a snapshot. Returns the sequence in the upload stream to read from."""
+    def restore(self, data: bytes) -> tuple[int, bool]:
+        """Restores a snapshot. Returns the sequence to read from, and whether an upload was unfinished there."""
         found: Bundle = unpack(data, "the hub's state")
         if found.values["digest"] != self.document.digest.hex():
             raise BrokenRun(
@@ -367,9 +410,11 @@ class Aggregator:
             self.model = np.asarray(self._current(self.server))
         for name in PER_CLIENT:
             setattr(self, name, found.arrays[name].copy())
+        self.watch.restore(found.arrays)
         self._update_quarantine()
-        self.version, self.step = found.values["version"], found.values["step"]
+        self.epoch, self.version = found.values["epoch"], found.values["version"]
+        self.step = found.values["step"]
         self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}
         self._store_base()
-        return int(found.values["sequence"])
+        return int(found.values["sequence"]), bool(found.values["unfinished"])

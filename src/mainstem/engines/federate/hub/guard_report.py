@@ -10,17 +10,17 @@ from mainstem.engines.federate.transport.tasks import log
 class GuardReport:
     """Follows how many messages of each client were shortened and left out."""
 
-    def __init__(self, run: str, clients: Sequence[str], counts: tuple[np.ndarray, np.ndarray]):
+    def __init__(self, run: str, clients: Sequence[str], counts: np.ndarray):
         self._run = run
         self._clients = clients
         self._counts = counts
         self._held: set[str] = set()  # clients whose last message was left out
 
-    def update(
-        self, counts: tuple[np.ndarray, np.ndarray], uploaded: Collection[str]
-    ) -> dict[str, list[str]]:
+    def update(self, counts: np.ndarray, uploaded: Collection[str]) -> dict[str, list[str]]:
         """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
-        clipped, held = map(self._risen, counts, self._counts)
+        if not self._held and np.array_equal(counts, self._counts):
+            return {"clipped": [], "held": []}
+        clipped, held = self._risen(counts)
         self._counts = counts
         for name in held:
             if name not in self._held:
@@ -35,7 +35,9 @@ class GuardReport:
         self._held = (self._held | set(held)) - back
         return {"clipped": clipped, "held": held}
 
-    def _risen(self, now: np.ndarray, before: np.ndarray) -> list[str]:
-        """The clients whose count has risen."""
-        risen = now > before
-        return [self._clients[int(k)] for k in np.flatnonzero(risen)] if risen.any() else []
+    def _risen(self, counts: np.ndarray) -> tuple[list[str], list[str]]:
+        """The clients of which more messages were shortened, and those of which more were left out."""
+        found: tuple[list[str], list[str]] = [], []
+        for k, which in np.argwhere(counts > self._counts):
+            found[which].append(self._clients[k])
+        return found

@@ -8,43 +8,42 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import nats.errors
+import numpy as np
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, DeliverPolicy
 
-from mainstem.engines.federate import faults
-from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
+from mainstem.engines.federate import faults, full_disk
+from mainstem.engines.federate.hub.aggregator import Aggregator
+from mainstem.engines.federate.hub.client_status import client_statuses
 from mainstem.engines.federate.hub.guard_report import GuardReport
+from mainstem.engines.federate.hub.intake import Intake
 from mainstem.engines.federate.hub.merge_log import MergeLog
-from mainstem.engines.federate.hub.presence import PRESENT, Presence
-from mainstem.engines.federate.protocol.candidate import Compared, against, read_compared
-from mainstem.engines.federate.protocol.chunking import Reassembler, split
-from mainstem.engines.federate.protocol.messages import (
-    GOODBYE,
-    HEADROOM,
-    Reason,
-    Refused,
-    pack_broadcast,
-    pack_heartbeat,
-)
+from mainstem.engines.federate.hub.positions import Positions, now
+from mainstem.engines.federate.hub.presence import Presence
+from mainstem.engines.federate.hub.state_copy import StateCopy, later
+from mainstem.engines.federate.protocol.candidate import Compared, against
+from mainstem.engines.federate.protocol.chunking import split
+from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
+from mainstem.engines.federate.protocol.messages import HEADROOM, pack_broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
+from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
-from mainstem.engines.federate.transport.state_store import StateStore
+from mainstem.engines.federate.transport.state_store import StateStore, StoredState
 from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
 from mainstem.engines.federate.transport.tasks import log
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
-UPKEEP = 1.0  # seconds between two purges of merged uploads, and between two status reports
+UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
-LATE = 1.0  # seconds after a round's first upload
-CONSUMER_HEARTBEAT = 1.0  # seconds; the upload consumer is created anew if two are missed
+RETURNS = 3  # to a good model without an order; then the run holds
+BREATH = 0.25  # seconds between two looks at the clients' heartbeats
 
 
 class Hub:
@@ -64,20 +63,26 @@ class Hub:
         self._js: JetStreamContext = connection.jetstream(timeout=10)
         self._replicas = replicas
         self._max_message = connection.max_payload - HEADROOM
-        limit = self.aggregator.most_bytes
-        self._reassemblers = {name: Reassembler(limit) for name in document.clients}
-        self._begun: dict[str, int] = {}  # sequence of the first chunk of an unfinished upload
-        self._next = 1  # sequence of the next upload in the stream
+        self._intake = Intake(self.aggregator, connection, self._js, self._on_upload)
+        self._positions = Positions(document.quorum, self.aggregator.next_sync)
+        self._saving = asyncio.Lock()
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
         self._counting = False  # whether the round waits for its deadline
         self._paused = False
+        self._alarmed = False  # whether it is paused because losses have grown
+        self._good: tuple[int, Any] | None = None  # the last good merge, and the server's state
+        self._returns = 0  # to a good merge, without an order
         self._finished = False
         self.stopped = False
+        self._ended = False  # whether `serve` has
         self._stop_time: float | None = None
         self._connected = True
         self._presence = Presence()
+        self._heartbeats = ClientHeartbeats(
+            self._js, self.subjects, len(document.clients), replicas
+        )
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
@@ -89,77 +94,95 @@ class Hub:
     # --- opening -----------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Creates or finds the run's streams, restores the stored state and broadcasts the model."""
-        aggregator, subjects = self.aggregator, self.subjects
-        chunks = -(-aggregator.most_bytes // self._max_message)
-        await create_streams(self._js, self.document, chunks, self._replicas)
+        """Creates or finds the run's streams, restores the newest stored state and broadcasts the model."""
         self._store = await StateStore.open(
-            self._js, subjects.bucket, self._max_message, self._replicas, self._gives_up
+            self._js, self.subjects.bucket, self._max_message, self._replicas, self._gives_up
         )
-        data = await self._store.read()
-        if data is None:
-            await self._store.write(aggregator.snapshot(self._next))
-        else:
-            self._next = aggregator.restore(data)
-            if self.document.algorithm.collect.based:
-                async for broadcast in stored_broadcasts(self._js, self.document):
-                    aggregator.add_base(broadcast)
+        await self._create_streams()
+        self._copy = StateCopy(self._folder, self.document.rules.run)
+        await self._restore()
         self._guard_report = GuardReport(
-            self.document.rules.run, self.document.clients, aggregator.stopped()
+            self.document.rules.run, self.document.clients, self.aggregator.stopped()
         )
         if self._folder is not None:
-            self._merge_log = MergeLog(self._folder / "merges.jsonl", aggregator.version)
-        await self._js.publish(subjects.document, encode(self.document))
-        await self._publish_model(subjects.broadcast)
-        await self._consume_uploads()
-        await self._connection.subscribe(subjects.control, cb=self._on_command)
-        await self._connection.subscribe(subjects.heartbeat("*"), cb=self._on_heartbeat)
+            path = self._folder / "merges.jsonl"
+            self._merge_log = MergeLog(path, self.aggregator.version)
+            self._write_log = full_disk.Writer(str(path))
+        await self._store_and_publish(self._publish)
+        self._copy.write()
+        await self._connection.subscribe(self.subjects.control, cb=self._on_command)
         await self._publish_status()
 
-    async def _consume_uploads(self) -> None:
-        """Reads the upload stream from the first upload that may not be merged."""
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=max(1, self._next)
+    async def _create_streams(self) -> None:
+        most = min(self.aggregator.most_bytes, self._max_message) + HEADROOM
+        await create_streams(self._js, self.document, self._intake.chunks, most, self._replicas)
+
+    async def _restore(self) -> None:
+        """Restores the later of the states on the server and in the folder, and reads uploads from there on."""
+        there, here = await self._store.read(), self._copy.read()
+        found, uploads = later(there, here, self.document.rules.run), self._intake.log
+        if found is None:
+            self.aggregator.begin_epoch(now(), 0)
+            await uploads.read_from(1)
+            return
+        uploads.next, unfinished = self.aggregator.restore(found.data)
+        if self.document.algorithm.collect.based:
+            async for broadcast in stored_broadcasts(self._js, self.document):
+                self.aggregator.add_base(broadcast)
+        complete = found is there and await uploads.check()
+        if unfinished or not complete:  # clients send again what was not merged
+            self.aggregator.begin_epoch(max(now(), found.epoch + 1), 0)
+        await uploads.read_from(uploads.next if complete else 1)
+        if not complete:
+            what = "" if there is None else f", and an older state, of merge {there.version}"
+            log.warning(
+                "%s: the NATS server has lost uploads of this run%s: it continues at merge %d, in a new epoch",
+                self.document.rules.run,
+                what,
+                found.version,
+            )
+
+    async def _publish(self) -> None:
+        """Publishes the document and the model."""
+        await retry(
+            partial(self._js.publish, self.subjects.document, encode(self.document)), self._gives_up
         )
-        await self._js.subscribe(
-            self.subjects.upload("*"),
-            stream=self.subjects.upload_stream,
-            config=config,
-            ordered_consumer=True,
-            idle_heartbeat=CONSUMER_HEARTBEAT,
-            pending_bytes_limit=0,  # no limit: nats-py would drop messages without an error
-            cb=self._on_upload,
-        )
+        await self._broadcast()
+
+    async def _store_and_publish(self, publish: Callable[[], Awaitable[None]]) -> None:
+        """Stores the state, and then publishes: so a restart loses no broadcast."""
+        aggregator = self.aggregator
+        sequence = self._intake.next_unmerged
+        data = aggregator.snapshot(sequence, self._intake.unfinished)
+        state = StoredState(aggregator.epoch, aggregator.version, data)
+        faults.reach("hub before store")
+        await self._store.write(state)
+        self._stored = sequence
+        faults.reach("hub after store")
+        self._copy.note(state.data)
+        await publish()
 
     # --- messages ----------------------------------------------------------------------------------
 
-    async def _on_upload(self, message: Msg) -> None:
-        sequence = message.metadata.sequence.stream
-        self._next = max(self._next, sequence + 1)
-        client = message.subject.rpartition(".")[2]
-        if client not in self._reassemblers:
-            return
+    def _on_upload(self, client: str, accepted: bool) -> None:
+        """A merge may be due now. After a refusal too: a client that is quarantined now is no longer expected."""
         self._presence.uploaded(client)
-        begun = self._begun.setdefault(client, sequence)
-        try:
-            data = self._reassembled(client, message.data)
-            if data is None:
-                return
-            self._begun.pop(client)
-            self.aggregator.accept(client, data, begun)
-        except Refused as refusal:
-            self._begun.pop(client, None)
-            await self._notify(client, refusal)
-            if self._is_complete():  # a client that is quarantined now is no longer expected
-                self._changed.set()
-            return
-        self._first = self._first or time.monotonic()
-        if self._is_complete() or (not self._counting and self._time_left() is not None):
+        if accepted:
+            self._first = self._first or time.monotonic()
+        counts = accepted and not self._counting and self._time_left() is not None
+        if counts or self._is_complete():
             self._changed.set()
 
-    async def _on_heartbeat(self, message: Msg) -> None:
+    async def _follow_heartbeats(self) -> None:
+        """Reads the newest heartbeats, again and again."""
+        while not self._ended:
+            for message in await self._heartbeats.newest():
+                self._on_heartbeat(message)
+            await asyncio.sleep(BREATH)
+
+    def _on_heartbeat(self, message: Msg) -> None:
         client = message.subject.rpartition(".")[2]
-        if client not in self._reassemblers:
+        if client not in self.aggregator.indices:
             return
         if message.data == GOODBYE:
             self._presence.left(client)
@@ -168,30 +191,28 @@ class Hub:
             return
         self._presence.came(client)
         with contextlib.suppress(ValueError, TypeError):
-            if message.data:
-                self._compared[client] = read_compared(message.data)
-
-    def _reassembled(self, client: str, data: bytes) -> bytes | None:
-        try:
-            return self._reassemblers[client].add(data)
-        except Refused as refusal:
-            self.aggregator.refuse(self.aggregator.indices[client], refusal.reason)
-            raise
-
-    async def _notify(self, client: str, refusal: Refused) -> None:
-        """Sends a refusal to its client, if an honest client can cause it."""
-        if refusal.reason in HARMLESS or refusal.reason is Reason.VERSION:
-            notice = json.dumps({"reason": refusal.reason, "message": str(refusal)})
-            with contextlib.suppress(nats.errors.Error):
-                await self._connection.publish(self.subjects.refusals(client), notice.encode())
+            position, session, compared = read_client(message.data)
+            if self._presence.is_twice(client, session):
+                log.warning(
+                    "%s: client %s is there twice: is its folder a copy? Uploads of one of the two are refused",
+                    self.document.rules.run,
+                    client,
+                )
+            self._positions.note(client, position)
+            if compared is not None:
+                self._compared[client] = compared
 
     async def _on_command(self, message: Msg) -> None:
-        """Executes pause, resume, finish or candidate, and answers with the status."""
+        """Executes pause, resume, back, finish or candidate, and answers with the status."""
         command, refused = message.data.decode(errors="replace"), None
         if command == "pause":
             self._paused = True
         elif command == "resume":
-            self._paused = False
+            self._resume()
+        elif command == "back" and self._good is not None:
+            await self._go_back(*self._good)
+        elif command == "back":
+            refused = "there is no earlier model to go back to"
         elif command == "finish":
             self._finished = True
         elif command != "candidate":
@@ -208,7 +229,9 @@ class Hub:
 
     async def serve(self) -> None:
         """Runs rounds until the run is finished or `stop` is called. A failed background task ends it too."""
-        background = asyncio.gather(self._keep_up(), self._send_heartbeats())
+        background = asyncio.gather(
+            self._keep_up(), self._send_heartbeats(), self._follow_heartbeats()
+        )
         background.add_done_callback(lambda _: self._changed.set())
         try:
             while not self.finished and not self.stopped and not background.done():
@@ -223,6 +246,8 @@ class Hub:
                 self.document.rules.run,
             )
         finally:
+            self._ended = True
+            self._copy.write()
             background.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await background
@@ -233,6 +258,7 @@ class Hub:
         """Ends `serve` after the current round.
 
         Cancelling it would not be safe: within nats-py, `asyncio.wait_for` of Python 3.11 can lose a cancellation.
+        That is why the background tasks look whether `serve` has ended, too.
         """
         self.stopped = True
         self._stop_time = self._stop_time or time.monotonic()
@@ -281,22 +307,55 @@ class Hub:
         return max(0.0, self._first + self.document.rules.deadline - time.monotonic())
 
     async def _round(self) -> None:
-        """Merges, stores and broadcasts, in this order: a broadcast is never lost by a restart."""
+        """Merges, stores and broadcasts."""
         passed, first = not self._is_complete(), self._first or time.monotonic()
         entered = self.aggregator.merge()
         self._first = None
         self._rounds += 1
+        self._watch_losses()
         stopped = self._guard_report.update(
             self.aggregator.stopped(), {name for name, *_ in entered}
         )
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
-        sequence = min([self._next, *self._begun.values()])
-        faults.reach("hub before store")
-        await self._store.write(self.aggregator.snapshot(sequence))
-        self._stored = sequence
-        faults.reach("hub after store")
-        await self._publish_model(self.subjects.broadcast)
+        async with self._saving:
+            await self._store_and_publish(self._broadcast)
         faults.reach("hub after broadcast")
+        if self._intake.is_crowded:
+            with contextlib.suppress(nats.errors.Error, TimeoutError):
+                await self._intake.purge(self._stored)
+
+    def _watch_losses(self) -> None:
+        """Goes back to the last good model, or holds, if the clients' losses have grown too far."""
+        alarm = self.document.alarm
+        if not alarm:
+            return
+        level = self.aggregator.watch.level
+        if level <= 1:  # no larger than at the beginning
+            self._good = self.aggregator.version, self.aggregator.server
+        if level <= alarm:
+            return
+        what = f"{self.document.rules.run}: losses are {level:.0f} times those of the beginning"
+        back = "" if self._good is None else f"; --back goes to the model of merge {self._good[0]}"
+        if self.document.rules.on_alarm == "return" and self._good and self._returns < RETURNS:
+            self._returns += 1
+            self.aggregator.go_back(self._good[1])
+            log.error("%s: it goes back to the model of merge %d", what, self._good[0])
+        else:
+            self._paused = self._alarmed = True
+            log.error("%s: it holds: mainstem status --resume goes on%s", what, back)
+
+    def _resume(self) -> None:
+        self._paused = self._alarmed = False
+        self.aggregator.watch.restart()
+
+    async def _go_back(self, version: int, server: Any) -> None:
+        """Publishes an earlier model as the newest, and goes on from there."""
+        async with self._saving:
+            self.aggregator.version += 1
+            self.aggregator.go_back(server)
+            await self._store_and_publish(self._broadcast)
+        log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
+        self._resume()
 
     def _log_merge(
         self,
@@ -306,17 +365,19 @@ class Hub:
         stopped: dict[str, list[str]],
     ) -> None:
         if self._merge_log is not None:
-            self._merge_log.add(
-                {
-                    "version": self.aggregator.version,
-                    "step": self.aggregator.step,
-                    "time": round(time.time(), 3),
-                    "waited": round(waited, 4),  # seconds since the first upload
-                    "deadline": passed,  # whether it has passed
-                    "uploads": entered,  # client, step, staleness
-                    **stopped,
-                }
-            )
+            line = {
+                "version": self.aggregator.version,
+                "step": self.aggregator.step,
+                "time": round(time.time(), 3),
+                "waited": round(waited, 4),  # seconds since the first upload
+                "deadline": passed,  # whether it has passed
+                "uploads": entered,  # client, step, staleness
+                **stopped,
+            }
+            self._write_log(partial(self._merge_log.add, line))
+
+    async def _broadcast(self) -> None:
+        await self._publish_model(self.subjects.broadcast)
 
     async def _publish_model(self, subject: Callable[[int], str]) -> None:
         """Publishes the merged model, in chunks if it is large."""
@@ -328,16 +389,61 @@ class Hub:
     # --- background tasks --------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        """Purges merged uploads from the stream and publishes the status, again and again."""
-        purged = 1  # the first sequence: servers up to 2.11 take "before 1" for everything
-        while True:
+        """Writes the copy, purges merged uploads, looks for losses and publishes the status, again and again."""
+        while not self._ended:
             await asyncio.sleep(UPKEEP)
+            self._copy.write()
             self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                if self._stored > purged:
-                    purged = self._stored
-                    await self._js.purge_stream(self.subjects.upload_stream, seq=purged)
+                if not await self._intake.log.check():
+                    await self._refill()
+                await self._store.check()
+                await self._follow_clients()
+                await self._intake.purge(self._stored)
                 await self._publish_status()
+
+    async def _refill(self) -> None:
+        """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
+        await self._store.create()
+        await self._create_streams()
+        log.error(
+            "%s: the NATS server has lost uploads of this run, as after a restored backup: it continues at merge "
+            "%d, in a new epoch; clients send again what was not merged",
+            self.document.rules.run,
+            self.aggregator.version,
+        )
+        self._stored = 1
+        await self._intake.restart()
+        await self._begin_epoch(self.aggregator.epoch, 0)
+
+    async def _follow_clients(self) -> None:
+        """Begins a new epoch if clients have seen merges that this hub does not know: it was set back."""
+        hub = self._position()
+        if self.document.lockstep and not hub.step:
+            return  # the run has ended
+        was = self._positions.ahead(hub)
+        if was is not None:
+            log.error(
+                "%s: was at merge %d, and is at merge %d after a loss or a restored backup: it continues there, "
+                "in a new epoch",
+                self.document.rules.run,
+                was.version,
+                self.aggregator.version,
+            )
+            await self._begin_epoch(was.epoch, was.step)
+
+    async def _begin_epoch(self, after: int, step: int) -> None:
+        """Begins an epoch later than `after`; in lockstep `step` is due next."""
+        async with self._saving:
+            self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
+            await self._store_and_publish(self._publish)
+            self._copy.write()
+        self._changed.set()
+
+    def _position(self) -> Position:
+        """Where this hub is in the run."""
+        due = self.aggregator.due if self.document.lockstep else 0
+        return Position(self.aggregator.epoch, self.aggregator.version, due)
 
     def _watch_connection(self) -> None:
         """Logs that the connection is lost, and that it is back."""
@@ -348,64 +454,40 @@ class Hub:
 
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats; in lockstep with the clients whose upload is missing, so that they send it again."""
-        while True:
+        while not self._ended:
             await asyncio.sleep(HEARTBEAT)
-            due = self.aggregator.due if self.document.lockstep else 0
-            missing = pack_heartbeat(due, self.aggregator.missing()) if due else b""
+            position = self._position()
+            missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
             with contextlib.suppress(nats.errors.Error):
-                await self._connection.publish(self.subjects.hub_heartbeat, missing)
+                data = pack_hub(position, missing)
+                await self._connection.publish(self.subjects.hub_heartbeat, data)
 
     # --- status ------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
-        now = time.monotonic()
         aggregator = self.aggregator
-        clipped, held = aggregator.stopped()
-        state = "finished" if self.finished else "paused" if self._paused else "running"
+        paused = "held" if self._alarmed else "paused"
+        state = "finished" if self.finished else paused if self._paused else "running"
         state = state if self._connection.is_connected else "disconnected"
-        clients = {
-            name: {
-                "samples": int(aggregator.received[k]),
-                "merged": int(aggregator.merged[k]),
-                "loss": float(aggregator.losses[k]),
-                "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
-                "bytes_up": int(aggregator.bytes_up[k]),
-                "staleness": int(aggregator.staleness[k]),
-                "clipped": int(clipped[k]),
-                "held": int(held[k]),
-                "refused": dict(aggregator.refused[k]),
-                "state": self._state(k, name, now),
-            }
-            for k, name in enumerate(self.document.clients)
-        }
+        since = max(time.monotonic() - self._started, 1e-9)
         broadcast = aggregator.version * self.document.broadcast_bytes
         return {
             "run": self.document.rules.run,
             "state": state,
             "pace": self.document.rules.pace,
+            "epoch": aggregator.epoch,
             "version": aggregator.version,
             "step": aggregator.step,
-            "rounds_per_second": round(self._rounds / max(now - self._started, 1e-9), 2),
+            "rounds_per_second": round(self._rounds / since, 2),
             "bytes_down": broadcast * len(self.document.clients),  # as the simulator counts them
             "waiting": {
                 "clients": len(aggregator.uploaded),
                 "quorum": self.document.quorum,
             },
             "candidate": against(list(self._compared.values())),
-            "clients": clients,
+            "clients": client_statuses(aggregator, self._presence, self._first),
         }
-
-    def _state(self, k: int, name: str, now: float) -> str:
-        """The state of a client: present, late, lost, away or quarantined."""
-        if self.aggregator.quarantined(k):
-            return "quarantined"
-        state = self._presence.state(name)
-        if state != PRESENT:
-            return state
-        waited = self.document.lockstep and self._first and now - self._first > LATE
-        missing = (k, self.aggregator.due) not in self.aggregator.waiting
-        return "late" if waited and missing else state
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, json.dumps(self.status()).encode())

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 LOST = 15.0  # seconds without a message
+SESSIONS = 4  # of a client that are remembered
 PRESENT, AWAY = "present", "away"
 
 
@@ -14,6 +15,7 @@ class Presence:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
         self._left: set[str] = set()  # clients whose last message was a goodbye
+        self._sessions: dict[str, list[str]] = {}  # the last few of each client, the newest last
 
     def uploaded(self, client: str) -> None:
         """An upload came. It may have been on its way when its client left."""
@@ -29,6 +31,15 @@ class Presence:
         """A goodbye came."""
         self._left.add(client)
         self._last.pop(client, None)
+
+    def is_twice(self, client: str, session: str) -> bool:
+        """Whether a session sends again that another one of the same client has followed."""
+        known = self._sessions.setdefault(client, [])
+        if known and known[-1] == session:
+            return False
+        again = session in known
+        self._sessions[client] = [*(each for each in known if each != session), session][-SESSIONS:]
+        return again
 
     def absent(self, indices: Mapping[str, int]) -> set[int]:
         """The indices of the clients that are not present."""

@@ -71,7 +71,7 @@ class Reassembler:
             self._current = chunk.number, chunk.total
         if self._current != (chunk.number, chunk.total) or chunk.position != len(self._chunks):
             self.reset()
-            raise Refused(Reason.MALFORMED, "a chunk out of order")
+            raise Refused(Reason.CHUNK, f"chunk {chunk.position} of {chunk.total}")
         self._size += len(data) - _HEADER.size
         if self._size > self.most:
             self.reset()

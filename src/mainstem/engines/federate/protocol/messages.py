@@ -1,10 +1,11 @@
-"""Binary messages (uploads, broadcasts, the hub's heartbeat), and the reasons for which an upload is refused.
+"""Binary messages (uploads and broadcasts), and the reasons for which one is refused.
 
 An upload is a fixed header and the codec's packed bytes. A broadcast is a fixed header, the newest merged and
 received step of each client, and the model. Both are little-endian, and their header ends with a checksum. Nothing
-is unpickled.
-Readers check the checksum and the lengths before they return a message. A hub's heartbeat has no checksum: it
-changes no state.
+is unpickled. Readers check the checksum and the lengths before they return a message.
+
+Both carry the run's epoch: when its present history began, in microseconds since 1970. The hub draws a later one
+when it has lost merges that clients have seen, such as after a restored backup.
 """
 
 import enum
@@ -16,16 +17,14 @@ import numpy as np
 
 from mainstem.errors import MainstemError
 
-VERSION = 3  # 3: broadcasts tell merged steps from received ones
-_UPLOAD = struct.Struct("<4sB8s4sIQQddBI")  # the checksum last, of everything but itself
-_BROADCAST = struct.Struct("<4sB8sQQIII")
+VERSION = 4  # 4: messages carry the run's epoch
+_UPLOAD = struct.Struct("<4sB8sQ4sIQQddBI")  # the checksum last, of everything but itself
+_BROADCAST = struct.Struct("<4sB8sQQQIII")
 _UP, _DOWN = b"msup", b"msdn"
 LAST_STEP = 2**31 - 1  # algorithms count steps in 32 bits
 SMALL = 2**16  # bytes up to which a message may be cached, or published without an acknowledgement
 HEADROOM = 1024  # bytes of the server's largest message that are left for its own headers
 MAX_LOSS = 1e100  # that a client may state: sums over clients and steps stay finite
-GOODBYE = b"left"  # the last heartbeat of a client that leaves
-_STEP = struct.Struct("<Q")
 UPLOAD_HEADER = _UPLOAD.size  # bytes
 
 
@@ -36,6 +35,9 @@ class Reason(enum.StrEnum):
     CHECKSUM = "checksum"
     OVERSIZED = "oversized"
     RUN = "wrong run"
+    EPOCH = "wrong epoch"
+    PENDING = "too many pending"
+    CHUNK = "chunk out of order"
     CLIENT = "wrong client"
     CODEC = "wrong codec"
     SHAPE = "wrong shape"
@@ -67,6 +69,7 @@ class Upload(NamedTuple):
     loss: float  # sum of the client's losses so far
     weight: float
     body: bytes | None
+    epoch: int = 0  # of the run
 
 
 class Broadcast(NamedTuple):
@@ -80,6 +83,12 @@ class Broadcast(NamedTuple):
         np.ndarray
     )  # newest step of each client whose upload the hub has, with a message or not
     params: bytes
+    epoch: int = 0  # of the run
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Later broadcasts have a larger one."""
+        return self.epoch, self.version
 
 
 def pack_upload(upload: Upload) -> bytes:
@@ -88,6 +97,7 @@ def pack_upload(upload: Upload) -> bytes:
         _UP,
         VERSION,
         upload.run,
+        upload.epoch,
         upload.codec,
         upload.client,
         upload.step,
@@ -105,9 +115,8 @@ def read_upload(data: bytes) -> Upload:
     """Decodes an upload. Raises `Refused` if it is malformed, of another version or damaged."""
     if len(data) < UPLOAD_HEADER:
         raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {UPLOAD_HEADER}")
-    mark, version, run, codec, client, step, held, loss, weight, has_body, check = (
-        _UPLOAD.unpack_from(data)
-    )
+    fields = _UPLOAD.unpack_from(data)
+    mark, version, run, epoch, codec, client, step, held, loss, weight, has_body, check = fields
     if mark != _UP or version != VERSION or has_body not in (0, 1):
         raise Refused(Reason.MALFORMED, "is not an upload of this version")
     body = memoryview(data)[UPLOAD_HEADER:]
@@ -115,19 +124,26 @@ def read_upload(data: bytes) -> Upload:
         raise Refused(Reason.CHECKSUM)
     if not has_body and len(body):
         raise Refused(Reason.MALFORMED, "a body where none is announced")
-    return Upload(run, codec, client, step, held, loss, weight, bytes(body) if has_body else None)
+    sent = bytes(body) if has_body else None
+    return Upload(run, codec, client, step, held, loss, weight, sent, epoch)
 
 
 def held_version(data: bytes) -> int:
     """The model version that the sender of an encoded upload held."""
-    return int(_UPLOAD.unpack_from(data)[6])
+    return int(_UPLOAD.unpack_from(data)[7])
+
+
+def in_epoch(data: bytes, epoch: int, version: int) -> bytes:
+    """An encoded upload for another epoch, in which `version` is the newest model."""
+    upload = read_upload(data)
+    return pack_upload(upload._replace(epoch=epoch, version=min(upload.version, version)))
 
 
 def pack_broadcast(broadcast: Broadcast) -> bytes:
     """Encodes a broadcast. The clients' steps are mostly equal, so they are stored as lags and compressed."""
     steps = np.concatenate([broadcast.merged, broadcast.received])
     lags = zlib.compress((broadcast.step - steps).astype("<i8").tobytes(), 1)
-    fields = (_DOWN, VERSION, broadcast.run, broadcast.version, broadcast.step)
+    fields = (_DOWN, VERSION, broadcast.run, *broadcast.age, broadcast.step)
     head = _BROADCAST.pack(*fields, broadcast.merged.size, len(lags), 0)[:-4]
     check = zlib.crc32(broadcast.params, zlib.crc32(lags, zlib.crc32(head)))
     return b"".join([head, struct.pack("<I", check), lags, broadcast.params])
@@ -143,7 +159,7 @@ def read_broadcast(data: bytes, wanted: int) -> Broadcast:
     size = _BROADCAST.size
     if len(data) < size:
         raise Refused(Reason.MALFORMED, f"{len(data)} bytes, a header has {size}")
-    mark, wire, run, version, step, clients, length, check = _BROADCAST.unpack_from(data)
+    mark, wire, run, epoch, version, step, clients, length, check = _BROADCAST.unpack_from(data)
     if mark != _DOWN or wire != VERSION:
         raise Refused(Reason.MALFORMED, "is not a broadcast of this version")
     rest = memoryview(data)[size:]
@@ -165,22 +181,4 @@ def read_broadcast(data: bytes, wanted: int) -> Broadcast:
     if first < 0 or last > LAST_STEP:
         raise Refused(Reason.ROUND, f"steps from {first} to {last}")
     merged, received = step - lags[:clients], step - lags[clients:]
-    return Broadcast(run, version, step, merged, received, bytes(rest[length:]))
-
-
-def pack_heartbeat(step: int, missing: np.ndarray) -> bytes:
-    """Encodes a hub's heartbeat in lockstep: the step that is due, and the clients whose upload is missing."""
-    return _STEP.pack(step) + np.packbits(missing).tobytes()
-
-
-def missing_step(data: bytes, client: int) -> int:
-    """The step for which a heartbeat says that this client's upload is missing; 0 if it is not.
-
-    >>> heartbeat = pack_heartbeat(7, np.arange(10) == 9)
-    >>> [missing_step(heartbeat, client) for client in (0, 8, 9, 99)]
-    [0, 0, 7, 0]
-    """
-    place, bit = divmod(client, 8)
-    if len(data) <= _STEP.size + place or not data[_STEP.size + place] & (128 >> bit):
-        return 0
-    return int(_STEP.unpack_from(data)[0])
+    return Broadcast(run, version, step, merged, received, bytes(rest[length:]), epoch)

@@ -38,6 +38,7 @@ DTYPES = ("float32", "float64")
 HASHED = "hashed"
 DEADLINE = 1.0  # default in seconds, at the free pace
 _NO_CHANGE = contextlib.nullcontext()
+ALARM, ON_ALARM = 10.0, ("hold", "return")
 MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur
 # A document comes from elsewhere: nothing larger is built from it.
 MAX_CLIENTS = 10**5
@@ -64,6 +65,9 @@ class Rules(NamedTuple):
     pending: int = 8  # uploads of a client that may be in flight
     strikes: int = 20  # refusals after which a client is quarantined
     guard: bool = True  # whether messages of unusual size are shortened or left out
+    # How many times larger than at the beginning losses may become; None: 10 at the free pace; 0: no limit.
+    alarm: float | None = None
+    on_alarm: str = "hold"  # or "return": to the last good model
     # For samples that are dicts: the names of the features, or HASHED: any names.
     features: tuple[str, ...] | str | None = None
     labels: tuple[Any, ...] | None = None  # the names of the classes
@@ -108,6 +112,13 @@ class RunDocument(NamedTuple):
     def lockstep(self) -> bool:
         """Whether all clients finish step t before step t + 1 begins."""
         return self.rules.pace == "lockstep"
+
+    @property
+    def alarm(self) -> float:
+        """How many times larger than at the beginning losses may become; 0: no limit, as in `simulate`."""
+        if self.rules.alarm is not None:
+            return self.rules.alarm
+        return 0.0 if self.lockstep else ALARM
 
     @property
     def quorum(self) -> int:
@@ -335,6 +346,9 @@ def _rules(where: str, table: Any) -> Rules:
     for name, most in LIMITS.items():
         check.integer("federate", name, getattr(rules, name), least=1, most=most)
     check.flag("federate", "guard", rules.guard)
+    check.one_of("federate", "on_alarm", rules.on_alarm, ON_ALARM)
+    if rules.alarm is not None and check.number("federate", "alarm", rules.alarm) != 0:
+        check.at_least("federate", "alarm", rules.alarm, 1)
     if rules.steps is not None:
         check.integer("federate", "steps", rules.steps, least=1, most=LAST_STEP)
     for name in ("gather", "quorum"):

@@ -15,7 +15,7 @@ from mainstem.errors import BadData
 
 _HEAD = struct.Struct("<4sII")  # mark, length of the JSON, checksum of all that follows
 _MARK = b"msbn"
-FORMAT = 3
+FORMAT = 4
 KINDS = "biuf"  # dtype kinds that can be stored: bool, integers, floats
 
 

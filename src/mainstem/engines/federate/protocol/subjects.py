@@ -32,6 +32,11 @@ class Subjects(NamedTuple):
         return f"ms-{self.run}-down"
 
     @property
+    def heartbeat_stream(self) -> str:
+        """The stream that keeps the newest heartbeats of each client."""
+        return f"ms-{self.run}-here"
+
+    @property
     def bucket(self) -> str:
         """The key-value bucket that holds the hub's state."""
         return f"ms-{self.run}-hub"
@@ -73,5 +78,5 @@ class Subjects(NamedTuple):
 
     @property
     def control(self) -> str:
-        """Commands to the hub: pause, resume, finish, candidate."""
+        """Commands to the hub: pause, resume, back, finish, candidate."""
         return f"ms.{self.run}.control"

@@ -55,7 +55,7 @@ class LatestBroadcast:
         try:
             data = self._reassembler.add(message.data)
         except Refused as refusal:
-            if refusal.reason is not Reason.MALFORMED:
+            if refusal.reason is not Reason.CHUNK:
                 self._refuse(refusal)
                 return
             await self.fetch()  # a chunk was missed
@@ -69,7 +69,7 @@ class LatestBroadcast:
         except Refused as refusal:
             self._refuse(refusal)
             return
-        if self.value is None or broadcast.version > self.value.version:
+        if self.value is None or broadcast.age > self.value.age:
             self.value = broadcast
             self.changed.set()
 

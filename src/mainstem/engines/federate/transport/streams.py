@@ -12,21 +12,28 @@ from mainstem.engines.federate.protocol.messages import Broadcast, Refused
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.errors import BrokenRun
 
-RETAINED = 64  # messages of one client that the server keeps, at least
+LEAST_ROOM = 64  # messages
 TIMEOUT = 3.0  # seconds to wait for a stored broadcast
 
 
+def room(document: RunDocument, chunks: int) -> int:
+    """How many messages of one client the upload stream holds; an upload has `chunks`. It refuses more."""
+    return max(LEAST_ROOM, 4 * document.rules.pending * chunks)
+
+
 async def create_streams(
-    js: JetStreamContext, document: RunDocument, chunks: int, replicas: int
+    js: JetStreamContext, document: RunDocument, chunks: int, most: int, replicas: int
 ) -> None:
-    """Creates the streams of a run if they do not exist; an upload has `chunks` messages."""
+    """Creates the streams of a run if they do not exist; an upload has `chunks` messages of `most` bytes."""
     subjects, rules = document.subjects, document.rules
     for config in (
         StreamConfig(
             name=subjects.upload_stream,
             subjects=[subjects.upload("*")],
-            max_msgs_per_subject=max(RETAINED, 4 * rules.pending * chunks),
-            discard=DiscardPolicy.OLD,
+            max_msgs_per_subject=room(document, chunks),
+            discard=DiscardPolicy.NEW,
+            discard_new_per_subject=True,
+            max_msg_size=most,
             num_replicas=replicas,
         ),
         StreamConfig(

@@ -1,0 +1,27 @@
+"""Files that a process can do without for a while: logs once that one cannot be written, and once that it can."""
+
+from collections.abc import Callable
+
+from mainstem.engines.federate.transport.tasks import log
+
+
+class Writer:
+    """Writes what is named `what`. A full disk, a read-only folder or too few descriptors stop nothing."""
+
+    def __init__(self, what: str):
+        self._what = what
+        self.failed: OSError | None = None  # why the last write has failed
+
+    def __call__(self, write: Callable[[], object]) -> None:
+        """Calls `write`."""
+        try:
+            write()
+        except OSError as error:
+            if self.failed is None:
+                reason = error.strerror or str(error)
+                log.error("%s cannot be written: %s: the run goes on without", self._what, reason)
+            self.failed = error
+            return
+        if self.failed is not None:
+            log.warning("%s is written again", self._what)
+        self.failed = None

@@ -1,0 +1,87 @@
+"""Heartbeats: the hub and every client say that they are there, and where in the run they are.
+
+A position that is ahead of the hub's own shows the hub that it was set back. A version ahead of a client's own
+shows the client that it has missed a broadcast. Heartbeats have no checksum: a single one changes no model.
+"""
+
+import json
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mainstem.engines.federate.protocol.candidate import Compared, checked
+from mainstem.engines.federate.protocol.messages import LAST_STEP
+
+GOODBYE = b"left"  # the last heartbeat of a client that leaves
+MOST_BYTES = 1024  # of a client's heartbeat
+MOST_SESSION = 16  # characters
+MAX_EPOCH = 2**62
+_HUB = struct.Struct("<QQQ")
+
+
+class Position(NamedTuple):
+    """Where somebody is in a run."""
+
+    epoch: int  # of the newest broadcast
+    version: int  # of the newest broadcast
+    step: int  # lockstep: of the next upload; of the hub: the one that is due
+
+
+def pack_hub(position: Position, missing: np.ndarray) -> bytes:
+    """Encodes a heartbeat of the hub; `missing` are the clients whose upload is due and has not come."""
+    return _HUB.pack(*position) + np.packbits(missing).tobytes()
+
+
+def read_hub(data: bytes, client: int) -> tuple[Position, bool] | None:
+    """The hub's position, and whether the upload of this client is missing; None if it is not a heartbeat.
+
+    >>> heartbeat = pack_hub(Position(1, 6, 7), np.arange(10) == 9)
+    >>> [read_hub(heartbeat, client)[1] for client in (0, 8, 9, 99)]
+    [False, False, True, False]
+    """
+    if len(data) < _HUB.size:
+        return None
+    place, bit = divmod(client, 8)
+    place += _HUB.size
+    missing = place < len(data) and bool(data[place] & (128 >> bit))
+    return Position(*_HUB.unpack_from(data)), missing
+
+
+class ClientHeartbeat(NamedTuple):
+    """What a client says."""
+
+    position: Position
+    session: str = ""  # drawn when it joins
+    compared: Compared | None = None  # with a candidate, if there is one
+
+
+def pack_client(heartbeat: ClientHeartbeat) -> bytes:
+    """Encodes a heartbeat of a client."""
+    position, session, compared = heartbeat
+    body: dict[str, Any] = {**position._asdict(), "session": session}
+    if compared is not None:
+        body["compared"] = compared._asdict()
+    return json.dumps(body).encode()
+
+
+def read_client(data: bytes) -> ClientHeartbeat:
+    """Decodes a heartbeat of a client. Raises ValueError or TypeError for one that no client would send."""
+    if len(data) > MOST_BYTES:
+        raise ValueError("too long")
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    if not isinstance(found, dict):
+        raise ValueError("not a heartbeat")
+    compared, session = found.pop("compared", None), found.pop("session", "")
+    position = Position(**found)
+    for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
+        if type(value) is not int or not 0 <= value <= most:
+            raise ValueError("not a position")
+    if type(session) is not str or len(session) > MOST_SESSION:
+        raise ValueError("not a session")
+    return ClientHeartbeat(
+        position, session, None if compared is None else checked(Compared(**compared))
+    )
