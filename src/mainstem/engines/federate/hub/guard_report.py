@@ -1,6 +1,6 @@
 """Reports what the guard of a run has done: for the log of merges, and as warnings."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,9 +16,14 @@ class GuardReport:
         self._counts = counts
         self._held: set[str] = set()  # clients whose last message was left out
 
-    def update(self, counts: np.ndarray, uploaded: Collection[str]) -> dict[str, list[str]]:
-        """The clients that the last merge has stopped; warns of those that are left out, and when they are not."""
-        if not self._held and np.array_equal(counts, self._counts):
+    def update(
+        self, counts: np.ndarray, entered: Sequence[tuple[str, int, int]]
+    ) -> dict[str, list[str]]:
+        """The clients that a merge has stopped; warns of those that are left out, and when they no longer are.
+
+        `entered`: the uploads of the merge; their clients' names come first.
+        """
+        if not self._held and (counts == self._counts).all():
             return {"clipped": [], "held": []}
         clipped, held = self._risen(counts)
         self._counts = counts
@@ -29,7 +34,7 @@ class GuardReport:
                     self._run,
                     name,
                 )
-        back = {name for name in self._held if name in uploaded and name not in held}
+        back = {name for name, *_ in entered if name in self._held and name not in held}
         for name in sorted(back):
             log.warning("%s: client %s is no longer left out", self._run, name)
         self._held = (self._held | set(held)) - back

@@ -313,9 +313,7 @@ class Hub:
         self._first = None
         self._rounds += 1
         self._watch_losses()
-        stopped = self._guard_report.update(
-            self.aggregator.stopped(), {name for name, *_ in entered}
-        )
+        stopped = self._guard_report.update(self.aggregator.stopped(), entered)
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
         async with self._saving:
             await self._store_and_publish(self._broadcast)

@@ -35,7 +35,7 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
     ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     shapes = [[name, array.dtype.str, array.shape] for name, array in ordered.items()]
     head = json.dumps({"format": FORMAT, "values": values, "arrays": shapes}).encode()
-    parts: list[Any] = [head, *(array.reshape(-1).view(np.uint8) for array in ordered.values())]
+    parts: list[Any] = [head, *(array.data for array in ordered.values())]
     check = 0
     for part in parts:
         check = zlib.crc32(part, check)
