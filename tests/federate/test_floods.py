@@ -7,14 +7,17 @@ import nats.js.errors
 import numpy as np
 import pytest
 
+from mainstem.engines.federate.hub.hub import RENEWAL
 from mainstem.engines.federate.protocol.chunking import split
 from mainstem.engines.federate.protocol.heartbeats import (
+    GOODBYE,
     ClientHeartbeat,
     Position,
     pack_client,
 )
 from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
 from mainstem.engines.federate.transport import connection as connections
+from mainstem.engines.federate.transport.client_heartbeats import FEW
 from mainstem.engines.federate.transport.streams import LEAST_ROOM
 from tests.federate.in_process import joined, run_content, serving, until
 
@@ -105,20 +108,22 @@ def test_large_noise(nats_server):
     flooded(nats_server.url, attack)
 
 
-def test_heartbeats(nats_server):
+def test_heartbeats(nats_server, monkeypatch):
     async def attack(hub, raw):
-        heard = []
-        read = hub._on_heartbeat
-        hub._on_heartbeat = lambda message: heard.append(message.data) or read(message)
+        heard, read = [], hub._on_heartbeat
+        monkeypatch.setattr(
+            hub._heartbeats, "_received", lambda *given: heard.append(given) or read(*given)
+        )
         data = pack_client(ClientHeartbeat(Position(0, 0, 0)))
         for _ in range(20_000):
             await raw.publish(hub.subjects.heartbeat("0"), data)
         for _ in range(20):
             await raw.publish(hub.subjects.heartbeat("1"), bytes(500_000))
         await raw.flush()
-        await until(lambda: data in heard)
-        await asyncio.sleep(0.5)
-        assert len(heard) < 200
-        assert set(heard) == {data}
+        await until(lambda: len(heard) >= 2 * FEW)
+        assert len(heard) < 10 * FEW
+        await asyncio.sleep(2 * RENEWAL)
+        await raw.publish(hub.subjects.heartbeat("1"), GOODBYE)  # heard again
+        await until(lambda: ("1", GOODBYE) in heard)
 
     flooded(nats_server.url, attack)

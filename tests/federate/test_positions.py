@@ -39,6 +39,10 @@ def test_in_lockstep_the_latest_step_counts_that_is_near_those_of_others():
     assert claimed((10, 9, 1000), quorum=1).ahead(HUB).step == 1000
 
 
+def test_at_the_free_pace_no_step_counts():
+    assert claimed((10, 6, 9), (10, 6, 9)).ahead(HUB._replace(step=0)) is None
+
+
 def test_a_client_is_believed_once_a_minute(monkeypatch):
     found = claimed((10, 7, 0))
     assert found.ahead(HUB) is not None

@@ -43,7 +43,7 @@ HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 RETURNS = 3  # to a good model without an order; then the run holds
-BREATH = 0.25  # seconds between two looks at the clients' heartbeats
+RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
 
 
 class Hub:
@@ -81,7 +81,7 @@ class Hub:
         self._connected = True
         self._presence = Presence()
         self._heartbeats = ClientHeartbeats(
-            self._js, self.subjects, len(document.clients), replicas
+            connection, self.subjects, document.clients, self._on_heartbeat
         )
         self._compared: dict[
             str, Compared
@@ -111,6 +111,7 @@ class Hub:
         await self._store_and_publish(self._publish)
         self._copy.write()
         await self._connection.subscribe(self.subjects.control, cb=self._on_command)
+        await self._heartbeats.open()
         await self._publish_status()
 
     async def _create_streams(self) -> None:
@@ -173,25 +174,15 @@ class Hub:
         if counts or self._is_complete():
             self._changed.set()
 
-    async def _follow_heartbeats(self) -> None:
-        """Reads the newest heartbeats, again and again."""
-        while not self._ended:
-            for message in await self._heartbeats.newest():
-                self._on_heartbeat(message)
-            await asyncio.sleep(BREATH)
-
-    def _on_heartbeat(self, message: Msg) -> None:
-        client = message.subject.rpartition(".")[2]
-        if client not in self.aggregator.indices:
-            return
-        if message.data == GOODBYE:
+    def _on_heartbeat(self, client: str, data: bytes) -> None:
+        if data == GOODBYE:
             self._presence.left(client)
             if self._is_complete():  # it is no longer expected
                 self._changed.set()
             return
         self._presence.came(client)
         with contextlib.suppress(ValueError, TypeError):
-            position, session, compared = read_client(message.data)
+            position, session, compared = read_client(data)
             if self._presence.is_twice(client, session):
                 log.warning(
                     "%s: client %s is there twice: is its folder a copy? Uploads of one of the two are refused",
@@ -230,7 +221,7 @@ class Hub:
     async def serve(self) -> None:
         """Runs rounds until the run is finished or `stop` is called. A failed background task ends it too."""
         background = asyncio.gather(
-            self._keep_up(), self._send_heartbeats(), self._follow_heartbeats()
+            self._keep_up(), self._send_heartbeats(), self._renew_heartbeats()
         )
         background.add_done_callback(lambda _: self._changed.set())
         try:
@@ -459,6 +450,13 @@ class Hub:
             with contextlib.suppress(nats.errors.Error):
                 data = pack_hub(position, missing)
                 await self._connection.publish(self.subjects.hub_heartbeat, data)
+
+    async def _renew_heartbeats(self) -> None:
+        """Keeps the clients' heartbeats coming."""
+        while not self._ended:
+            await asyncio.sleep(RENEWAL)
+            with contextlib.suppress(nats.errors.Error):
+                await self._heartbeats.renew()
 
     # --- status ------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Positions:
         found = [
             name
             for name, it in known.items()
-            if (it[:2] > hub[:2] or hub.step < it.step <= step) and self._is_believed(name)
+            if (it[:2] > hub[:2] or 0 < hub.step < it.step <= step) and self._is_believed(name)
         ]
         if not found:
             return None

@@ -32,11 +32,6 @@ class Subjects(NamedTuple):
         return f"ms-{self.run}-down"
 
     @property
-    def heartbeat_stream(self) -> str:
-        """The stream that keeps the newest heartbeats of each client."""
-        return f"ms-{self.run}-here"
-
-    @property
     def bucket(self) -> str:
         """The key-value bucket that holds the hub's state."""
         return f"ms-{self.run}-hub"

@@ -1,63 +1,56 @@
-"""The clients' heartbeats: a stream in the server's memory that keeps the newest few of each client.
+"""The clients' heartbeats, a few of each client at a time.
 
-The hub reads it a few times a second, so a client that floods it with heartbeats costs no more than one that does
-not: the server replaces the older ones, and refuses large ones.
+A hub subscribes to the next few heartbeats of each client, and twice a second to more of those that have sent any.
+In between the server drops what a client sends: a flood of heartbeats is traffic that nobody reads.
 """
 
-import nats.errors
-import nats.js.errors
-from nats.aio.msg import Msg
-from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StorageType, StreamConfig
+from collections.abc import Callable, Collection
 
-from mainstem.engines.federate.protocol.heartbeats import MOST_BYTES
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
 from mainstem.engines.federate.protocol.subjects import Subjects
 
-MAX_AGE = 15.0  # seconds for which the server keeps a heartbeat
-KEPT = 4  # heartbeats of a client
-WAIT = 0.2  # seconds in which heartbeats are collected
-FORGOTTEN = 60.0  # seconds after which the server forgets the place of a hub that does not read
+FEW = 4  # heartbeats of a client between two calls of `renew`
 
 
 class ClientHeartbeats:
-    """Reads the heartbeats of a run."""
+    """Calls `received` with heartbeats of these clients."""
 
-    def __init__(self, js: JetStreamContext, subjects: Subjects, clients: int, replicas: int):
-        self._js = js
+    def __init__(
+        self,
+        connection: Client,
+        subjects: Subjects,
+        clients: Collection[str],
+        received: Callable[[str, bytes], None],
+    ):
+        self._connection = connection
         self._subjects = subjects
-        self._most = KEPT * clients
-        self._replicas = replicas
-        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._clients = clients
+        self._received = received
+        self._subscriptions: dict[str, Subscription] = {}
+        self._heard: set[str] = set()  # since the last call of `renew`
 
-    async def newest(self) -> list[Msg]:
-        """Heartbeats that came since the last call or come in a moment, a few of each client at most."""
-        try:
-            if self._subscription is None:
-                self._subscription = await self._open()
-            return await self._subscription.fetch(self._most, timeout=WAIT)
-        except TimeoutError:
-            return []
-        except (nats.errors.Error, nats.js.errors.Error):  # the server was restarted
-            self._subscription = None
-            return []
+    async def open(self) -> None:
+        """Subscribes."""
+        for client in self._clients:
+            await self._subscribe(client)
 
-    async def _open(self) -> JetStreamContext.PullSubscription:
-        await self._js.add_stream(
-            StreamConfig(
-                name=self._subjects.heartbeat_stream,
-                subjects=[self._subjects.heartbeat("*")],
-                storage=StorageType.MEMORY,
-                max_msgs_per_subject=KEPT,
-                max_msg_size=MOST_BYTES,
-                max_age=MAX_AGE,
-                num_replicas=self._replicas,
-            )
+    async def renew(self) -> None:
+        """Subscribes anew to those that were heard since the last call."""
+        heard, self._heard = self._heard, set()
+        for client in heard:
+            await self._subscriptions[client].unsubscribe()
+            await self._subscribe(client)
+
+    async def _subscribe(self, client: str) -> None:
+        async def on_heartbeat(message: Msg) -> None:
+            self._heard.add(client)
+            self._received(client, message.data)
+
+        subscription = await self._connection.subscribe(
+            self._subjects.heartbeat(client), cb=on_heartbeat
         )
-        config = ConsumerConfig(
-            ack_policy=AckPolicy.NONE,
-            deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
-            inactive_threshold=FORGOTTEN,
-        )
-        return await self._js.pull_subscribe(
-            self._subjects.heartbeat("*"), stream=self._subjects.heartbeat_stream, config=config
-        )
+        await subscription.unsubscribe(limit=FEW)
+        self._subscriptions[client] = subscription
