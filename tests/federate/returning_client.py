@@ -1,5 +1,6 @@
 """A client process of the soak: joins, learns for a while, leaves, and comes back, until it is killed."""
 
+import contextlib
 import os
 import random
 import sys
@@ -8,10 +9,12 @@ import tomllib
 from pathlib import Path
 
 import mainstem as ms
+from mainstem.base import Sample
+from mainstem.errors import NotFinite
 from tests.federate.worlds import samples, stream_of
 
 
-def main(file: str, url: str, client: str, folder: str) -> None:
+def main(file: str, url: str, client: str, folder: str, unit: str) -> None:
     content = tomllib.loads(Path(file).read_text())
     rules, draw = content["federate"], random.Random()
     given = samples(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
@@ -21,10 +24,12 @@ def main(file: str, url: str, client: str, folder: str) -> None:
         with ms.join(url, **who) as learner:
             end = time.monotonic() + draw.uniform(3, 30)
             while time.monotonic() < end:
-                learner.step_with(next(given))
+                x, y = next(given)
+                with contextlib.suppress(NotFinite):
+                    learner.step_with(Sample(float(unit) * x, y))
                 time.sleep(draw.expovariate(100))
         time.sleep(draw.uniform(0, 3))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])
