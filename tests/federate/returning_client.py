@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import mainstem as ms
-from mainstem.base import Sample
 from mainstem.errors import NotFinite
 from tests.federate.worlds import samples, stream_of
 
@@ -24,9 +23,9 @@ def main(file: str, url: str, client: str, folder: str, unit: str) -> None:
         with ms.join(url, **who) as learner:
             end = time.monotonic() + draw.uniform(3, 30)
             while time.monotonic() < end:
-                x, y = next(given)
+                sample = next(given)
                 with contextlib.suppress(NotFinite):
-                    learner.step_with(Sample(float(unit) * x, y))
+                    learner.step_with(sample._replace(shown=float(unit) * sample.shown))
                 time.sleep(draw.expovariate(100))
         time.sleep(draw.uniform(0, 3))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -133,6 +134,27 @@ def test_a_client_that_comes_back_without_its_folder_counts_on(nats_server, capl
     losses = []
     asyncio.run(lived())
     assert "known up to sample 20: it continues from there" in caplog.text
+
+
+def test_losses_of_an_older_folder_are_not_counted_twice(nats_server, tmp_path):
+    async def learnt(hub, folder, count):
+        client = await joined(nats_server.url, hub, "0", patient=True, folder=folder)
+        async with client as learner:
+            for x, y in rows(count):
+                await learner.learn_one(x, y)
+        await until(lambda: hub.aggregator.merged[0] == learner.step)
+        return learner.loss
+
+    async def lived():
+        async with serving(nats_server.url, run_content(FEDOGD, LOGISTIC, gather=1)) as (hub, _):
+            await learnt(hub, tmp_path / "client", 20)
+            shutil.copytree(tmp_path / "client", tmp_path / "older")
+            first = await learnt(hub, tmp_path / "client", 10)
+            second = await learnt(hub, tmp_path / "older", 10)
+            assert np.isclose(hub.aggregator.losses[0], first + second)
+            assert second < 0.6 * first  # of 10 samples, and of 30
+
+    asyncio.run(lived())
 
 
 def test_an_upload_that_comes_after_the_goodbye_does_not_make_a_client_present(nats_server):

@@ -272,7 +272,10 @@ class Session:
             self.state.receive(latest)
 
     def _catch_up(self, received: int) -> None:
-        """Continues at the newest step that the hub has received, if this client has lost its own state."""
+        """Continues at the newest step that the hub has received, if this client has lost its state or a part.
+
+        Its sums of losses begin anew: the hub would count those of an older state twice.
+        """
         if received <= self.step:
             return
         who = f"client {self.document.clients[self.state.k]} is known up to sample {received}"
@@ -280,8 +283,9 @@ class Session:
             raise BrokenRun(
                 f"join: {who}: give the folder that it had, lockstep continues from there"
             )
-        log.warning("%s: it continues from there; with a folder it would keep its state", who)
-        self.state.restore(self.state.client, self.state.progress._replace(step=received))
+        log.warning("%s: it continues from there, without what it has learnt since", who)
+        progress = self.state.progress._replace(step=received, loss=0.0, metrics={})
+        self.state.restore(self.state.client, progress)
 
     def _say_position(self) -> None:
         """Notes where this client is, for its heartbeats."""
