@@ -12,7 +12,7 @@ from nats.aio.subscription import Subscription
 
 from mainstem.engines.federate.protocol.subjects import Subjects
 
-FEW = 4  # heartbeats of a client between two calls of `renew`
+FEW = 8  # heartbeats of a client between two calls of `renew`
 
 
 class ClientHeartbeats:
@@ -30,7 +30,8 @@ class ClientHeartbeats:
         self._clients = clients
         self._received = received
         self._subscriptions: dict[str, Subscription] = {}
-        self._heard: set[str] = set()  # since the last call of `renew`
+        self._replaced: list[Subscription] = []  # by the last call of `renew`
+        self._heard: set[str] = set()  # since then
 
     async def open(self) -> None:
         """Subscribes."""
@@ -38,11 +39,17 @@ class ClientHeartbeats:
             await self._subscribe(client)
 
     async def renew(self) -> None:
-        """Subscribes anew to those that were heard since the last call."""
+        """Subscribes anew to those that were heard since the last call.
+
+        The subscriptions that are replaced end with the next call, so that nothing is lost that is on its way.
+        """
+        replaced, self._replaced = self._replaced, []
         heard, self._heard = self._heard, set()
         for client in heard:
-            await self._subscriptions[client].unsubscribe()
+            self._replaced.append(self._subscriptions[client])
             await self._subscribe(client)
+        for subscription in replaced:
+            await subscription.unsubscribe()
 
     async def _subscribe(self, client: str) -> None:
         async def on_heartbeat(message: Msg) -> None:
