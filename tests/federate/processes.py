@@ -119,8 +119,8 @@ class Federation:
     def sent(self) -> Counter[tuple[str, int]]:
         """How often each (client, step) was sent, by the clients' logs."""
         return Counter(
-            (log.parent.name.removeprefix("client-"), int(line.split()[0]))
-            for log in self.folder.glob("client-*/sent.log")
+            (log.stem.removeprefix("client-"), int(line.split()[0]))
+            for log in self.folder.glob("client-*.sent")
             for line in log.read_text().splitlines()
         )
 

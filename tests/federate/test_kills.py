@@ -25,11 +25,13 @@ def small(steps=60):
     return experiment(ALGORITHM, WORLD, steps=steps, clients=2)
 
 
-def finished(made, hub, clients, patience=120):
+def finished(made, hub, clients, patience=120, logged=True):
     for client in clients:
         assert client.wait(patience) == 0
     assert hub.wait(30) == 0
     assert abs(made.model() - made.simulated()).max() < 1e-9
+    if not logged:
+        return
     merged = made.merged()
     assert merged.keys() == made.sent().keys()  # nothing is lost
     assert set(merged.values()) == {1}  # nor merged twice
