@@ -46,7 +46,7 @@ ALGORITHMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 UNITS = {"x 8": 8.0, "x 50": 50.0, "x 1000": 1e3}
 FLIPPED = "flipped labels"
 FAULTS = (*UNITS, "flipped sign", "constant", "random", "1e30", "not a number", FLIPPED)
-DEFENCES = ("default", "median", "trimmed mean", "centred clipping")
+DEFENCES = ("default", "median", "centred clipping")
 RUNS = itertools.count()
 
 
@@ -61,8 +61,6 @@ def defended(algorithm: dict[str, Any], defence: str) -> dict[str, Any]:
     """The algorithm with a robust merge."""
     if defence == "median":
         return algorithm | {"collect": {"name": "median"}}
-    if defence == "trimmed mean":
-        return algorithm | {"collect": {"name": "trimmed_mean", "share": 0.25}}
     return {"name": "centred_clipping", "of": algorithm} if defence != "default" else algorithm
 
 

@@ -9,8 +9,20 @@ import tomllib
 from pathlib import Path
 
 import mainstem as ms
-from mainstem.errors import NotFinite
+from mainstem.engines.federate.client.learner import Learner
+from mainstem.errors import MainstemError, NotFinite
 from tests.federate.worlds import samples, stream_of
+
+
+def joined(url: str, who: dict) -> Learner:
+    """Joins, again and again while the server stands still."""
+    while True:
+        try:
+            return ms.join(url, **who)
+        except MainstemError as error:
+            if "no connection" not in str(error) and "does not answer" not in str(error):
+                raise
+            time.sleep(1)
 
 
 def main(file: str, url: str, client: str, folder: str, unit: str) -> None:
@@ -20,7 +32,7 @@ def main(file: str, url: str, client: str, folder: str, unit: str) -> None:
     while True:
         secret = os.environ.get("MAINSTEM_CREDENTIALS")
         who = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}
-        with ms.join(url, **who) as learner:
+        with joined(url, who) as learner:
             end = time.monotonic() + draw.uniform(3, 30)
             while time.monotonic() < end:
                 sample = next(given)

@@ -360,6 +360,7 @@ class Session:
             await self._flush()
             await self.uplink.close()
             self._save(dict(self.pending))
+            self._report_unsent()
             if self.state.failure is not None:
                 log.warning("%s", self.state.failure)
         finally:
@@ -380,6 +381,19 @@ class Session:
         stored = self._persistence is not None and not self.uplink.connected  # sent on return
         if self._sending and not stored:
             await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
+
+    def _report_unsent(self) -> None:
+        """Logs that uploads have not reached the server: they are sent when the client joins again."""
+        unsent = len(self._sending)
+        if unsent and not self.document.lockstep:
+            kept = (
+                "they are lost" if self._persistence is None else "its folder has them: join again"
+            )
+            who = f"client {self.document.clients[self.state.k]}"
+            run = self.document.rules.run
+            log.warning(
+                "%s: %s: %d uploads have not reached the server: %s", run, who, unsent, kept
+            )
 
     def _release(self) -> None:
         """Ends its task and unlocks the folder."""

@@ -251,6 +251,8 @@ async def _document(connection: Client, subjects: Subjects) -> RunDocument:
     try:
         found = await js.get_msg(subjects.broadcast_stream, subject=subjects.document, direct=True)
         return _decoded(found.data or b"", subjects.run)
+    except TimeoutError:
+        raise MainstemError(f"{subjects.run}: the NATS server does not answer: try again") from None
     except (*FAILED, json.JSONDecodeError):
         raise MainstemError(f"{subjects.run}: there is no such run on this NATS server") from None
 

@@ -22,6 +22,7 @@ from nats.js import JetStreamContext
 from mainstem.engines.federate import faults, full_disk
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.client_status import client_statuses
+from mainstem.engines.federate.hub.disk_watch import DiskWatch
 from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.intake import Intake
 from mainstem.engines.federate.hub.merge_log import MergeLog
@@ -43,6 +44,7 @@ HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 RETURNS = 3  # to a good model without an order; then the run holds
+DISK = 10.0  # seconds between two looks at whether the NATS server stores
 RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
 
 
@@ -86,6 +88,7 @@ class Hub:
         self._compared: dict[
             str, Compared
         ] = {}  # latest comparison of each client with a candidate
+        self._disk = DiskWatch(self._js, self.subjects, self._packed_status)
         self._folder = folder
         self._merge_log: MergeLog | None = None
         self._started = time.monotonic()
@@ -221,7 +224,10 @@ class Hub:
     async def serve(self) -> None:
         """Runs rounds until the run is finished or `stop` is called. A failed background task ends it too."""
         background = asyncio.gather(
-            self._keep_up(), self._send_heartbeats(), self._renew_heartbeats()
+            self._keep_up(),
+            self._send_heartbeats(),
+            self._renew_heartbeats(),
+            self._watch_disk(),
         )
         background.add_done_callback(lambda _: self._changed.set())
         try:
@@ -391,6 +397,14 @@ class Hub:
                 await self._intake.purge(self._stored)
                 await self._publish_status()
 
+    async def _watch_disk(self) -> None:
+        """Looks whether the NATS server stores what it is sent."""
+        while not self._ended:
+            await asyncio.sleep(DISK)
+            with contextlib.suppress(nats.errors.Error, TimeoutError):
+                if await self._disk.removed():
+                    await self._refill()
+
     async def _refill(self) -> None:
         """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
         await self._store.create()
@@ -485,5 +499,8 @@ class Hub:
             "clients": client_statuses(aggregator, self._presence, self._first),
         }
 
+    def _packed_status(self) -> bytes:
+        return json.dumps(self.status()).encode()
+
     async def _publish_status(self) -> None:
-        await self._connection.publish(self.subjects.status, json.dumps(self.status()).encode())
+        await self._connection.publish(self.subjects.status, self._packed_status())
