@@ -136,12 +136,15 @@ def table(pool: Pool, url: str, name: str, pace: str) -> None:
     rules = {"pace": pace} | ({"steps": STEPS} if pace == "lockstep" else {})
     few = {"problem": problem, "federate": rules | {"clients": SITES - 1}}
     all_four = {"problem": problem, "federate": rules | {"clients": SITES}}
+    defences = DEFENCES if pace == "lockstep" else DEFENCES[:1]
+    if name == "fedres_sgd":
+        defences = defences[:2]  # centred clipping is of gradients and models
     alone = lived(pool, url, few | {"algorithm": algorithm}, "").loss
-    print(f"\n{name}, {pace}: {alone:.4f} without the fourth site; {', '.join(DEFENCES)}")
+    print(f"\n{name}, {pace}: {alone:.4f} without the fourth site; {', '.join(defences)}")
     for fault in ("none", *FAULTS):
         found = [
             lived(pool, url, all_four | {"algorithm": defended(algorithm, defence)}, fault)
-            for defence in (DEFENCES if pace == "lockstep" else DEFENCES[:1])
+            for defence in defences
         ]
         cells = (f"{it.loss / alone:.3g}" + " held" * it.held for it in found)
         print(f"  {fault:16}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
