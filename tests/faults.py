@@ -34,7 +34,8 @@ FAULTS = (
         "the hub broadcasts before it has stored its state",
         f"{HUB}/hub.py",
         '        faults.reach("hub before store")\n',
-        "        await self._publish_model(self.subjects.broadcast)\n"
+        "        early = pack_broadcast(aggregator.broadcast())\n"
+        "        await self._publish_model(self.subjects.broadcast, early)\n"
         '        faults.reach("hub before store")\n',
         "federate/test_restart.py",
     ),

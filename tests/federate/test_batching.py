@@ -101,6 +101,35 @@ def test_all_in_one_call_is_one_by_one(kernels, calls):
     assert calls == [4, 2, 1] * 6
 
 
+def test_calls_of_changing_clients_are_one_by_one(kernels):
+    """The states of a call stay together until another call, a prediction or a restore takes one out."""
+    many = [ClientState(kernels, k) for k in range(CLIENTS)]
+    alone = [ClientState(kernels, k) for k in range(CLIENTS)]
+    draw = np.random.default_rng(3)
+    members = [(0, 1, 2, 3), (0, 1, 2, 3), (1, 0, 2, 3), (0, 1), (4, 5, 0, 1), (2,), (0, 1, 2, 3)]
+    for t, group in enumerate(members):
+        samples = [sample(draw) for _ in group]
+        learn_together([many[k] for k in group], samples, False)
+        for k, each in zip(group, samples, strict=True):
+            learn_together([alone[k]], [each], False)
+        if t == 0:  # before the same call comes again
+            late = sample(draw)
+            for each in (many[2], alone[2]):
+                each.learn_late(late, each.model_of(each.client))
+        if t == 3:
+            decided = [each.decide(samples[0].shown)[0] for each in (many[1], alone[1])]
+            np.testing.assert_allclose(*decided, rtol=1e-12)
+            for each in (many[0], alone[0]):
+                each.restore(many[4].client, each.progress)
+    for one, other in zip(many, alone, strict=True):
+        assert one.step == other.step
+        with jax.enable_x64(False):  # as in a process that has not asked for float64
+            found = leaves(one)
+        for a, b in zip(found, leaves(other), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
 def test_who_differs_learns_apart(kernels, calls):
     """Clients that have received a newer model, or must upload, are in another call than the others."""
     one, two, three = (ClientState(kernels, k) for k in range(3))

@@ -1,6 +1,5 @@
 """Compiled functions of a client: decide, learn, upload and receive, for one client or for several at once."""
 
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -29,6 +28,10 @@ class Kernels:
             self.decide = jax.jit(self._decide)
             self.model = jax.jit(document.algorithm.model)
             self.step = jax.jit(self._step, static_argnames="uploads")
+            self.stack = jax.jit(
+                lambda clients: jax.tree.map(lambda *each: jnp.stack(each), *clients)
+            )
+            self.row = jax.jit(lambda clients, n: jax.tree.map(lambda leaf: leaf[n], clients))
             self.learn_late = jax.jit(self._learn_late)
             self.learn_many = jax.jit(self._learn_many)
             self.upload = jax.jit(self._upload)
@@ -50,30 +53,29 @@ class Kernels:
 
     def _step(
         self,
-        clients: Sequence[Any],
+        clients: Any,
         samples: Sample,
         ts: Any,
         ks: Any,
         broadcast: Any,
         uploads: bool,
-    ) -> tuple[list[Any], Any, Any]:
+    ) -> tuple[Any, Any, Any]:
         """One step of several clients: each applies the broadcast if there is one, learns, and uploads if asked.
 
         In one call, because a call costs more than the arithmetic of a small model. `broadcast` is a model, the
-        merged step of each client, and the step of its merge. Uploads are returned in rows. A single client's
-        sample has no leading axis.
+        merged step of each client, and the step of its merge. Clients and samples are stacked, and so is what is
+        returned. But the state and the sample of a client alone have no leading axis, nor has its state after.
         """
-        if len(clients) == 1:
-            samples = jax.tree.map(lambda x: jnp.asarray(x)[None], samples)
-        stacked = jax.tree.map(lambda *each: jnp.stack(each), *clients)
+        alone = len(ts) == 1
+        if alone:
+            clients, samples = jax.tree.map(lambda x: jnp.asarray(x)[None], (clients, samples))
         if broadcast is not None:
-            stacked = jax.vmap(self._receive, (0, None, 0, None))(stacked, *broadcast)
-        stacked, results = jax.vmap(self._learn)(stacked, samples, ts, ks)
+            clients = jax.vmap(self._receive, (0, None, 0, None))(clients, *broadcast)
+        clients, results = jax.vmap(self._learn)(clients, samples, ts, ks)
         sent = None
         if uploads:
-            stacked, *sent = jax.vmap(self._upload)(stacked, ts, ks)
-        after = [jax.tree.map(itemgetter(n), stacked) for n in range(len(clients))]
-        return after, results, sent
+            clients, *sent = jax.vmap(self._upload)(clients, ts, ks)
+        return jax.tree.map(itemgetter(0), clients) if alone else clients, results, sent
 
     def _learn(self, client: Any, sample: Sample, t: Any, k: Any) -> tuple[Any, Any]:
         params = self.document.algorithm.model(client)

@@ -23,7 +23,7 @@ from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
 from mainstem.engines.federate.client.sample_format import SampleFormat
-from mainstem.engines.federate.client.state import ClientState
+from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import Position
 from mainstem.engines.federate.protocol.messages import (
@@ -37,6 +37,7 @@ from mainstem.engines.federate.protocol.run_document import (
     RunDocument,
     with_own_problem,
 )
+from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun
@@ -289,19 +290,27 @@ class Session:
 
     def _say_position(self) -> None:
         """Notes where this client is, for its heartbeats."""
+        waiting = min(self.pending) if self.pending else 0
+        self.uplink.position = partial(self._position, self.state.progress, waiting)
+
+    def _position(self, progress: Progress, waiting: int) -> Position:
+        """Where a client is that has come so far, and whose first pending upload is of the step `waiting`."""
         coming = 0
         if self.document.lockstep:
-            last = self.document.rules.steps or self.step + MAX_FIRST_SYNC
-            coming = min(self.pending, default=0) or self.state.sync_steps.next(self.step, last)
-        self.uplink.position = Position(*self.state.age, coming)
+            syncs = SyncSteps(
+                self.document.algorithm.sync
+            )  # those of the state are of another thread
+            last = self.document.rules.steps or progress.step + MAX_FIRST_SYNC
+            coming = waiting or syncs.next(progress.step, last)
+        return Position(progress.epoch, progress.version, coming)
 
     async def _sync(self, step: int) -> None:
         """Lockstep: sends the upload of a step, and waits for a broadcast of that step or a later one."""
-        newest = await self.uplink.sync(step, self.pending[step])
+        newest = await self.uplink.sync(step, self.pending[step], self.state.progress.epoch)
         while newest.step < step:  # the hub was set back: once more in its new epoch
             self._follow_epoch()
             self._say_position()
-            newest = await self.uplink.sync(step, self.pending[step])
+            newest = await self.uplink.sync(step, self.pending[step], self.state.progress.epoch)
         self._follow_epoch()
         self.state.receive(newest)
         self.open = None

@@ -6,7 +6,6 @@ One thread may ask for predictions while another learns: a lock guards every cha
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -32,6 +31,13 @@ class Progress(NamedTuple):
     metrics: Mapping[str, float] = {}  # sums so far
 
 
+class _Shared(NamedTuple):
+    """The states of clients that have learnt together, in rows."""
+
+    stacked: Any
+    owners: "list[ClientState]"
+
+
 class ClientState:
     """One client of a run."""
 
@@ -39,6 +45,8 @@ class ClientState:
         self.kernels = kernels
         self.document = kernels.document
         self.k = k
+        self._own: Any = None  # the algorithm's state
+        self._shared: _Shared | None = None  # a row is the state, if it has none of its own
         self.candidate: Candidate | None = None
         self.sync_steps = SyncSteps(self.document.algorithm.sync)
         self._lock = threading.RLock()
@@ -62,11 +70,23 @@ class ClientState:
     @property
     def _client(self) -> Any:
         """The algorithm's state, without a broadcast that is not applied yet."""
-        return self._kept
+        own = self._own
+        if own is not None:
+            return own
+        with self._lock, self.document.precision():
+            if self._shared is not None and self._own is None:
+                stacked, owners = self._shared
+                self._own = self.kernels.row(stacked, np.int32(owners.index(self)))
+            return self._own
 
     @_client.setter
     def _client(self, client: Any) -> None:
-        self._kept = client
+        self._own, self._shared = client, None
+        self.changes += 1
+
+    def _share(self, shared: _Shared) -> None:
+        """Replaces the state by a row, which is taken out when somebody asks for it."""
+        self._own, self._shared = None, shared
         self.changes += 1
 
     @property
@@ -242,7 +262,7 @@ class ClientState:
 
 
 def learn_together(
-    states: Sequence[ClientState], samples: Sequence[Sample], uploads: bool
+    states: list[ClientState], samples: Sequence[Sample], uploads: bool
 ) -> list[Upload | None]:
     """One step of several clients in one call. They share their kernels and the broadcast to apply."""
     for state in states:
@@ -255,33 +275,48 @@ def learn_together(
 
 
 def _learn_locked(
-    states: Sequence[ClientState], samples: Sequence[Sample], uploads: bool
+    states: list[ClientState], samples: Sequence[Sample], uploads: bool
 ) -> list[Upload | None]:
     kernels, broadcast, document = states[0].kernels, states[0]._received, states[0].document
     ts = np.array([state.step + 1 for state in states], np.int32)
     ks = np.array([state.k for state in states], np.int32)
-    given = samples[0] if len(samples) == 1 else _rows(samples)
-    before = [state._client for state in states]
+    alone = len(states) == 1
+    given = samples[0] if alone else _rows(samples)
     applied = None
     if broadcast is not None:
         merged = broadcast.merged[ks].astype(np.int32)
         applied = document.decoded(broadcast.params), merged, np.int32(broadcast.step)
     with document.precision():
+        before = states[0]._client if alone else _stacked(states)
         after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
-        sent = sent and jax.tree.map(np.asarray, sent)  # faster than `device_get`
-    for n, (state, client) in enumerate(zip(states, after, strict=True)):
+        if sent is not None:  # all at once, and faster than `device_get`
+            sent, results = jax.tree.map(np.asarray, (sent, results))
+    shared = None if alone else _Shared(after, states)
+    for n, state in enumerate(states):
         if broadcast is not None:
             state._applied, state._received = broadcast, None
-        state._client = client
+        if shared is None:
+            state._client = after
+        else:
+            state._share(shared)
         state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
     if sent is None:
         return [None] * len(states)
     codes, weights = sent
     finite = _finite(sent)  # a call for each client would cost more
+    leaves, tree = jax.tree.flatten(codes)
     return [
-        state._upload(jax.tree.map(itemgetter(n), codes), float(weights[n]), finite)
-        for n, state in enumerate(states)
+        state._upload(jax.tree.unflatten(tree, [leaf[n] for leaf in leaves]), weight, finite)
+        for n, (state, weight) in enumerate(zip(states, weights.tolist(), strict=True))
     ]
+
+
+def _stacked(states: list[ClientState]) -> Any:
+    """The states of several clients in rows: as their last call has left them, if it was of the same clients."""
+    last = states[0]._shared
+    if last is not None and last.owners == states and all(s._shared is last for s in states):
+        return last.stacked
+    return states[0].kernels.stack([state._client for state in states])
 
 
 def _finite(tree: Any) -> bool:
@@ -291,9 +326,10 @@ def _finite(tree: Any) -> bool:
 def _sum(rows: Sequence[np.ndarray]) -> list[float]:
     """The sums of loss and metrics over all rows."""
     total: Any = rows[0] if len(rows) == 1 else np.sum(rows, axis=0, dtype=np.float64)
-    return [float(value) for value in total]
+    sums: list[float] = total.tolist()
+    return sums
 
 
 def _rows(samples: Sequence[Sample]) -> Sample:
-    rows: Sample = jax.tree.map(lambda *each: np.stack(each), *samples)
+    rows: Sample = jax.tree.map(lambda *each: np.array(each), *samples)  # quicker than `stack`
     return rows

@@ -47,7 +47,8 @@ class Uplink:
         self.document = document
         self.refusals: list[str] = []
         self.sent_bytes = 0
-        self.position = Position(0, 0, 0)  # of the client; sent with the next heartbeat
+        # Of the client; sent with the next heartbeat.
+        self.position: Callable[[], Position] = lambda: Position(0, 0, 0)
         self.compared: Compared | None = None  # with a candidate; sent with the next heartbeat
         self._client = client
         self._session = secrets.token_hex(4)
@@ -138,7 +139,9 @@ class Uplink:
                 log.warning("%s: client %s: the hub %s", self._subjects.run, self._client, what)
             if second % HEARTBEAT == 0:
                 with contextlib.suppress(*FAILED):
-                    body = pack_client(ClientHeartbeat(self.position, self._session, self.compared))
+                    body = pack_client(
+                        ClientHeartbeat(self.position(), self._session, self.compared)
+                    )
                     await self._connection.publish(self._subjects.heartbeat(self._client), body)
             await asyncio.sleep(1.0)
             waits = time.monotonic() - self._waiting_since > FETCH_AFTER
@@ -175,10 +178,11 @@ class Uplink:
 
     # --- uploads -----------------------------------------------------------------------------------
 
-    async def sync(self, step: int, data: bytes) -> Broadcast:
+    async def sync(self, step: int, data: bytes, epoch: int) -> Broadcast:
         """Lockstep: sends the upload of a step, and returns the broadcast of that step or a later one.
 
-        It returns a broadcast of an earlier step if that is of a later epoch: the upload must be made anew.
+        It returns a broadcast of an earlier step if that is of a later epoch than `epoch`, which the upload is of:
+        it must be made anew.
         A small upload is published without waiting for an acknowledgement: the broadcast acknowledges it, and the
         hub's heartbeats say whose upload is missing. Missing once, it may still be on its way. Missing again after
         everything written has reached the server, it is lost and sent again.
@@ -190,7 +194,6 @@ class Uplink:
         if not self._is_received(step) and not await self._published(data):
             await send()
             remedies = []
-        epoch = self.position.epoch
         while self.latest is None or (self.latest.step < step and self.latest.epoch <= epoch):
             await self.change()
             if self._missing > step:  # the broadcast was lost on its way

@@ -259,9 +259,9 @@ class Aggregator:
         with document.precision():
             arrivals = self._arrivals(rows)
             self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
-            self.model = np.asarray(params)
-        entered = [self._count(row) for row in rows]
+        entered = [self._count(row) for row in rows]  # while the merge is computed
         self.waiting, self.uploaded = {}, Counter()
+        self.model = np.asarray(params)
         self.version += 1
         self._store_base()
         return entered

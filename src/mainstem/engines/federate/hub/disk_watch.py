@@ -23,11 +23,10 @@ class DiskWatch:
         self._js = js
         self._run = subjects.run
         self._probe = f"ms-{subjects.run}-probe"
-        empty = lambda: b""  # noqa: E731
         self._messages: dict[str, tuple[str, Callable[[], bytes]]] = {
-            subjects.upload_stream: (subjects.upload("$probe"), empty),
+            subjects.upload_stream: (subjects.upload("$probe"), bytes),
             subjects.broadcast_stream: (subjects.status, status),
-            f"KV_{subjects.bucket}": (f"$KV.{subjects.bucket}.probe", empty),
+            f"KV_{subjects.bucket}": (f"$KV.{subjects.bucket}.probe", bytes),
         }
         self._stores = True
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ UPKEEP = 1.0  # seconds between two copies of the state, purges of merged upload
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 RETURNS = 3  # to a good model without an order; then the run holds
 DISK = 10.0  # seconds between two looks at whether the NATS server stores
+SENT = 2  # turns of the event loop after which nats-py has sent what it was given
 RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
 
 
@@ -111,7 +112,7 @@ class Hub:
             path = self._folder / "merges.jsonl"
             self._merge_log = MergeLog(path, self.aggregator.version)
             self._write_log = full_disk.Writer(str(path))
-        await self._store_and_publish(self._publish)
+        await self._store_and_broadcast(document=True)
         self._copy.write()
         await self._connection.subscribe(self.subjects.control, cb=self._on_command)
         await self._heartbeats.open()
@@ -146,25 +147,33 @@ class Hub:
                 found.version,
             )
 
-    async def _publish(self) -> None:
-        """Publishes the document and the model."""
-        await retry(
-            partial(self._js.publish, self.subjects.document, encode(self.document)), self._gives_up
-        )
-        await self._broadcast()
-
-    async def _store_and_publish(self, publish: Callable[[], Awaitable[None]]) -> None:
-        """Stores the state, and then publishes: so a restart loses no broadcast."""
+    async def _store_and_broadcast(self, document: bool = False) -> None:
+        """Stores the state, and then publishes the model, after the document if asked: a restart loses neither."""
         aggregator = self.aggregator
         sequence = self._intake.next_unmerged
         data = aggregator.snapshot(sequence, self._intake.unfinished)
         state = StoredState(aggregator.epoch, aggregator.version, data)
         faults.reach("hub before store")
-        await self._store.write(state)
+        stored = asyncio.create_task(self._store.write(state))
+        for _ in range(SENT):
+            await asyncio.sleep(0)
+        broadcast = pack_broadcast(aggregator.broadcast())  # while the server stores the state
+        await stored
         self._stored = sequence
         faults.reach("hub after store")
         self._copy.note(state.data)
-        await publish()
+        if document:
+            await self._publish(self.subjects.document, encode(self.document))
+        await self._publish_model(self.subjects.broadcast, broadcast)
+
+    async def _publish_model(self, subject: Callable[[int], str], data: bytes) -> None:
+        """Publishes a model, in chunks if it is large."""
+        for n, chunk in enumerate(split(data, self._max_message, self.aggregator.version)):
+            await self._publish(subject(n), chunk)
+            faults.reach("hub within broadcast")
+
+    async def _publish(self, subject: str, data: bytes) -> None:
+        await retry(partial(self._js.publish, subject, data), self._gives_up)
 
     # --- messages ----------------------------------------------------------------------------------
 
@@ -214,7 +223,9 @@ class Hub:
         elif self.document.algorithm.personal:
             refused = "a candidate must be a whole model, and the hub has the shared part only"
         else:
-            await self._publish_model(self.subjects.candidate)
+            await self._publish_model(
+                self.subjects.candidate, pack_broadcast(self.aggregator.broadcast())
+            )
         self._changed.set()
         answer = self.status() if refused is None else {"refused": refused}
         await message.respond(json.dumps(answer).encode())
@@ -313,7 +324,7 @@ class Hub:
         stopped = self._guard_report.update(self.aggregator.stopped(), entered)
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
         async with self._saving:
-            await self._store_and_publish(self._broadcast)
+            await self._store_and_broadcast()
         faults.reach("hub after broadcast")
         if self._intake.is_crowded:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
@@ -348,7 +359,7 @@ class Hub:
         async with self._saving:
             self.aggregator.version += 1
             self.aggregator.go_back(server)
-            await self._store_and_publish(self._broadcast)
+            await self._store_and_broadcast()
         log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
         self._resume()
 
@@ -370,16 +381,6 @@ class Hub:
                 **stopped,
             }
             self._write_log(partial(self._merge_log.add, line))
-
-    async def _broadcast(self) -> None:
-        await self._publish_model(self.subjects.broadcast)
-
-    async def _publish_model(self, subject: Callable[[int], str]) -> None:
-        """Publishes the merged model, in chunks if it is large."""
-        data = pack_broadcast(self.aggregator.broadcast())
-        for n, chunk in enumerate(split(data, self._max_message, self.aggregator.version)):
-            await retry(partial(self._js.publish, subject(n), chunk), self._gives_up)
-            faults.reach("hub within broadcast")
 
     # --- background tasks --------------------------------------------------------------------------
 
@@ -439,7 +440,7 @@ class Hub:
         """Begins an epoch later than `after`; in lockstep `step` is due next."""
         async with self._saving:
             self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
-            await self._store_and_publish(self._publish)
+            await self._store_and_broadcast(document=True)
             self._copy.write()
         self._changed.set()
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 MAX_SIZE = 2**26  # bytes, after which the file is rotated
 TAIL = 2**22  # bytes at the end that are searched for lines to drop
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class MergeLog:
@@ -26,7 +27,7 @@ class MergeLog:
             self._file.close()
             self._path.replace(self._path.with_suffix(".old.jsonl"))
             self._file = self._opened()
-        self._file.write(json.dumps(merge, separators=(",", ":")).encode() + b"\n")
+        self._file.write(ENCODER.encode(merge).encode() + b"\n")
         self._file.flush()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 Hubs and clients store their state in it. See docs/formats/wire.md.
 """
 
+import functools
 import json
 import struct
 import zlib
@@ -32,14 +33,21 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
     >>> unpack(pack({"t": 3}, {"w": np.zeros(2)})).arrays["w"].tolist()
     [0.0, 0.0]
     """
-    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    shapes = [[name, array.dtype.str, array.shape] for name, array in ordered.items()]
-    head = json.dumps({"format": FORMAT, "values": values, "arrays": shapes}).encode()
-    parts: list[Any] = [head, *(array.data for array in ordered.values())]
+    ordered = [np.asarray(array, order="C") for array in arrays.values()]
+    shapes = _shapes(tuple(arrays), tuple((array.dtype, array.shape) for array in ordered))
+    head = f'{{"format": {FORMAT}, "values": {json.dumps(values)}, "arrays": {shapes}}}'.encode()
+    parts: list[Any] = [head, *(array.data for array in ordered)]
     check = 0
     for part in parts:
         check = zlib.crc32(part, check)
     return b"".join([_HEAD.pack(_MARK, len(head), check), *parts])
+
+
+@functools.lru_cache(maxsize=16)
+def _shapes(names: tuple[str, ...], kinds: tuple[tuple[np.dtype, tuple[int, ...]], ...]) -> str:
+    """The JSON that names the arrays: the same for each state of a run."""
+    listed = zip(names, kinds, strict=True)
+    return json.dumps([[name, dtype.str, shape] for name, (dtype, shape) in listed])
 
 
 def unpack(data: bytes, where: str = "bundle") -> Bundle:

@@ -24,7 +24,9 @@ max_payload: 8MB
 """
 
 # Ends the server when the pipe to the parent process breaks, however that process ends; and ends with the server.
+# Go shall collect garbage less often than by default: in a flood of messages the server would do little else.
 SUPERVISOR = """
+export GOGC="${GOGC:-400}" GOMEMLIMIT="${GOMEMLIMIT:-512MiB}"
 exec 3<&0
 "$0" -c "$1" 3<&- & server=$!
 { read -r _ <&3; kill "$server"; } & reader=$!
