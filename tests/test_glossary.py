@@ -13,6 +13,7 @@ from mainstem import algorithms, experiment, parts, problems, streams, theory
 from mainstem.cli import app
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.hub.loss_alarm import LossAlarm
 from mainstem.engines.federate.hub.presence import Presence
 from mainstem.engines.federate.protocol.run_document import Rules, parse
 from mainstem.run import Run
@@ -67,7 +68,8 @@ def test_fields_of_a_status() -> None:
     )
     hub = Hub.__new__(Hub)  # without a connection
     hub.document, hub.aggregator, hub._connection = document, Aggregator(document), Client()
-    hub._paused = hub._alarmed = hub._finished = hub.stopped = False
+    hub._paused = hub._finished = hub.stopped = False
+    hub._alarm = LossAlarm(hub.aggregator)
     hub._compared, hub._first, hub._started, hub._rounds = {}, None, 0.0, 0
     hub._presence = Presence()
     status = hub.status()

@@ -79,7 +79,7 @@ class Reporter:
                 data = pack_upload(Upload(*ours, body, aggregator.epoch))
                 await self.hub._connection.publish(self.hub.subjects.upload(str(k)), data)
             if merged:
-                await until(lambda: aggregator.version > version or self.hub._alarmed)  # noqa: B023
+                await until(lambda: aggregator.version > version or self.hub._alarm.holds)  # noqa: B023
 
 
 def run(url, script, **rules):
@@ -96,7 +96,7 @@ def run(url, script, **rules):
 def test_a_run_is_held_and_goes_back_by_order(nats_server, caplog):
     async def script(hub, reporter):
         good = hub.aggregator.model.copy()
-        while not hub._alarmed:
+        while not hub._alarm.holds:
             await reporter.rounds(1, 100.0)
         assert hub.status()["state"] == "held"
         held = hub.aggregator.version
@@ -120,12 +120,12 @@ def test_a_run_is_held_and_goes_back_by_order(nats_server, caplog):
 def test_a_run_goes_back_by_itself_three_times(nats_server, caplog):
     async def script(hub, reporter):
         good = hub.aggregator.model.copy()
-        while hub._returns == 0:
+        while hub._alarm.returns == 0:
             await reporter.rounds(1, 100.0)
         assert np.allclose(hub.aggregator.model, good)
-        while not hub._alarmed:
+        while not hub._alarm.holds:
             await reporter.rounds(1, 100.0)
-        assert hub._returns == 3
+        assert hub._alarm.returns == 3
 
     with caplog.at_level(logging.WARNING, "mainstem"):
         run(nats_server.url, script, on_alarm="return")

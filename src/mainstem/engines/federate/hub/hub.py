@@ -25,6 +25,7 @@ from mainstem.engines.federate.hub.client_status import client_statuses
 from mainstem.engines.federate.hub.disk_watch import DiskWatch
 from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.intake import Intake
+from mainstem.engines.federate.hub.loss_alarm import LossAlarm
 from mainstem.engines.federate.hub.merge_log import MergeLog
 from mainstem.engines.federate.hub.positions import Positions, now
 from mainstem.engines.federate.hub.presence import Presence
@@ -32,7 +33,7 @@ from mainstem.engines.federate.hub.state_copy import StateCopy, later
 from mainstem.engines.federate.protocol.candidate import Compared, against
 from mainstem.engines.federate.protocol.chunking import split
 from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
-from mainstem.engines.federate.protocol.messages import HEADROOM, pack_broadcast
+from mainstem.engines.federate.protocol.messages import HEADROOM, Broadcast, pack_broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
 from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
@@ -43,7 +44,6 @@ from mainstem.engines.federate.transport.tasks import log
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
-RETURNS = 3  # to a good model without an order; then the run holds
 DISK = 10.0  # seconds between two looks at whether the NATS server stores
 SENT = 2  # turns of the event loop after which nats-py has sent what it was given
 RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
@@ -73,10 +73,8 @@ class Hub:
         self._changed = asyncio.Event()  # a merge may be due
         self._first: float | None = None  # when the first waiting upload came
         self._counting = False  # whether the round waits for its deadline
-        self._paused = False
-        self._alarmed = False  # whether it is paused because losses have grown
-        self._good: tuple[int, Any] | None = None  # the last good merge, and the server's state
-        self._returns = 0  # to a good merge, without an order
+        self._paused = False  # by order
+        self._alarm = LossAlarm(self.aggregator)
         self._finished = False
         self.stopped = False
         self._ended = False  # whether `serve` has
@@ -154,17 +152,14 @@ class Hub:
         data = aggregator.snapshot(sequence, self._intake.unfinished)
         state = StoredState(aggregator.epoch, aggregator.version, data)
         faults.reach("hub before store")
-        stored = asyncio.create_task(self._store.write(state))
-        for _ in range(SENT):
-            await asyncio.sleep(0)
-        broadcast = pack_broadcast(aggregator.broadcast())  # while the server stores the state
-        await stored
+        packing = asyncio.create_task(_packed(aggregator.broadcast()))
+        await self._store.write(state)
         self._stored = sequence
         faults.reach("hub after store")
         self._copy.note(state.data)
         if document:
             await self._publish(self.subjects.document, encode(self.document))
-        await self._publish_model(self.subjects.broadcast, broadcast)
+        await self._publish_model(self.subjects.broadcast, await packing)
 
     async def _publish_model(self, subject: Callable[[int], str], data: bytes) -> None:
         """Publishes a model, in chunks if it is large."""
@@ -212,8 +207,8 @@ class Hub:
             self._paused = True
         elif command == "resume":
             self._resume()
-        elif command == "back" and self._good is not None:
-            await self._go_back(*self._good)
+        elif command == "back" and self._alarm.good is not None:
+            await self._go_back(self._alarm.good)
         elif command == "back":
             refused = "there is no earlier model to go back to"
         elif command == "finish":
@@ -223,9 +218,8 @@ class Hub:
         elif self.document.algorithm.personal:
             refused = "a candidate must be a whole model, and the hub has the shared part only"
         else:
-            await self._publish_model(
-                self.subjects.candidate, pack_broadcast(self.aggregator.broadcast())
-            )
+            candidate = pack_broadcast(self.aggregator.broadcast())
+            await self._publish_model(self.subjects.candidate, candidate)
         self._changed.set()
         answer = self.status() if refused is None else {"refused": refused}
         await message.respond(json.dumps(answer).encode())
@@ -282,22 +276,27 @@ class Hub:
         ended = self.document.lockstep and self.document.rules.steps and self.aggregator.due == 0
         return self._finished or bool(ended)
 
+    @property
+    def _waits(self) -> bool:
+        """Whether nothing is merged until an order comes."""
+        return self._paused or self._alarm.holds
+
     async def _merge_is_due(self) -> bool:
         """Waits until all expected uploads are in, or the deadline passes with a quorum, or something changes."""
-        if self._is_complete() and not self._paused:
+        if self._is_complete() and not self._waits:
             return True
         self._changed.clear()
         left = self._time_left()
         self._counting = left is not None
         if left is None:
             await self._changed.wait()
-            return self._is_complete() and not self._paused
+            return self._is_complete() and not self._waits
         try:
             async with asyncio.timeout(left):
                 await self._changed.wait()
         except TimeoutError:
-            return self.aggregator.has_quorum() and not self._paused
-        return self._is_complete() and not self._paused
+            return self.aggregator.has_quorum() and not self._waits
+        return self._is_complete() and not self._waits
 
     def _is_complete(self) -> bool:
         """Whether all expected uploads are in. At the free pace, nothing is expected of clients that are lost."""
@@ -308,7 +307,7 @@ class Hub:
 
     def _time_left(self) -> float | None:
         """Seconds until the deadline of the current round."""
-        if self.document.rules.deadline is None or self._first is None or self._paused:
+        if self.document.rules.deadline is None or self._first is None or self._waits:
             return None
         if not self.aggregator.has_quorum():
             return None
@@ -320,7 +319,7 @@ class Hub:
         entered = self.aggregator.merge()
         self._first = None
         self._rounds += 1
-        self._watch_losses()
+        self._alarm.check()
         stopped = self._guard_report.update(self.aggregator.stopped(), entered)
         self._log_merge(entered, passed, time.monotonic() - first, stopped)
         async with self._saving:
@@ -330,35 +329,14 @@ class Hub:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 await self._intake.purge(self._stored)
 
-    def _watch_losses(self) -> None:
-        """Goes back to the last good model, or holds, if the clients' losses have grown too far."""
-        alarm = self.document.alarm
-        if not alarm:
-            return
-        level = self.aggregator.watch.level
-        if level <= 1:  # no larger than at the beginning
-            self._good = self.aggregator.version, self.aggregator.server
-        if level <= alarm:
-            return
-        what = f"{self.document.rules.run}: losses are {level:.0f} times those of the beginning"
-        back = "" if self._good is None else f"; --back goes to the model of merge {self._good[0]}"
-        if self.document.rules.on_alarm == "return" and self._good and self._returns < RETURNS:
-            self._returns += 1
-            self.aggregator.go_back(self._good[1])
-            log.error("%s: it goes back to the model of merge %d", what, self._good[0])
-        else:
-            self._paused = self._alarmed = True
-            log.error("%s: it holds: mainstem status --resume goes on%s", what, back)
-
     def _resume(self) -> None:
-        self._paused = self._alarmed = False
-        self.aggregator.watch.restart()
+        self._paused = False
+        self._alarm.resume()
 
-    async def _go_back(self, version: int, server: Any) -> None:
+    async def _go_back(self, version: int) -> None:
         """Publishes an earlier model as the newest, and goes on from there."""
         async with self._saving:
-            self.aggregator.version += 1
-            self.aggregator.go_back(server)
+            self._alarm.go_back()
             await self._store_and_broadcast()
         log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
         self._resume()
@@ -478,8 +456,8 @@ class Hub:
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
         aggregator = self.aggregator
-        paused = "held" if self._alarmed else "paused"
-        state = "finished" if self.finished else paused if self._paused else "running"
+        waits = "held" if self._alarm.holds else "paused"
+        state = "finished" if self.finished else waits if self._waits else "running"
         state = state if self._connection.is_connected else "disconnected"
         since = max(time.monotonic() - self._started, 1e-9)
         broadcast = aggregator.version * self.document.broadcast_bytes
@@ -505,3 +483,10 @@ class Hub:
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, self._packed_status())
+
+
+async def _packed(broadcast: Broadcast) -> bytes:
+    """An encoded broadcast. It is encoded while the server stores the state: not before that was sent."""
+    for _ in range(SENT):
+        await asyncio.sleep(0)
+    return pack_broadcast(broadcast)
