@@ -121,7 +121,7 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "centred_clipping", {"of": 3}, "centred_clipping: of must be an alg"),
     (
         *("algorithms", "centred_clipping", {"of": algorithms.fedres_sgd(0.1)}),
-        "centred_clipping: of must send gradients or models",
+        "centred_clipping: of must send gradients, sums of them, or models",
     ),
     (
         *("algorithms", "centred_clipping", {"of": OGD, "momentum": 1}),

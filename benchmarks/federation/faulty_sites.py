@@ -137,8 +137,6 @@ def table(pool: Pool, url: str, name: str, pace: str) -> None:
     few = {"problem": problem, "federate": rules | {"clients": SITES - 1}}
     all_four = {"problem": problem, "federate": rules | {"clients": SITES}}
     defences = DEFENCES if pace == "lockstep" else DEFENCES[:1]
-    if name == "fedres_sgd":
-        defences = defences[:2]  # centred clipping is of gradients and models
     alone = lived(pool, url, few | {"algorithm": algorithm}, "").loss
     print(f"\n{name}, {pace}: {alone:.4f} without the fourth site; {', '.join(defences)}")
     for fault in ("none", *FAULTS):

@@ -5,6 +5,7 @@ import pytest
 
 import mainstem as ms
 from benchmarks.guard import ALGORITHMS, FEATURES, STEPS, honest_loss, lying, rows, stream
+from tests.algorithms.table import tabled
 
 BETA = 0.8
 
@@ -46,6 +47,36 @@ def test_it_is_the_loop(period):
     losses, model = loop(x, y, 0.05, period)
     assert np.allclose(run.loss, losses, rtol=1e-10, atol=1e-10)
     assert np.allclose(run.model, model, rtol=1e-10, atol=1e-10)
+
+
+def test_of_residuals_it_is_the_loop():
+    """FedRes.SGD sends the gradient of the shared part, which is smaller than the model."""
+    draw = np.random.default_rng(4)
+    xg, xl = draw.normal(size=(60, 5, 3)), draw.normal(size=(60, 5, 2))
+    y = xg @ draw.normal(size=3) + draw.normal(size=(60, 5))
+    algorithm = ms.fedres_sgd(0.02, own_step=0.05, message="gradient")
+    run = ms.simulate(
+        ms.centred_clipping(algorithm, momentum=BETA),
+        ms.problems.personal(3, 2),
+        tabled(((xg, xl), y)),
+        steps=60,
+        dtype="float64",
+    )
+    shared, own = np.zeros(3), np.zeros((5, 2))
+    centre, average, losses = np.zeros(3), None, []
+    for t in range(60):
+        residual = xg[t] @ shared + np.sum(xl[t] * own, axis=1) - y[t]
+        losses.append(np.mean(residual**2))
+        message = 2 * residual[:, None] * xg[t]
+        average = message if average is None else BETA * average + (1 - BETA) * message
+        for _ in range(3):
+            far = np.linalg.norm(average - centre, axis=1)
+            shares = np.minimum(1, np.sort(far)[2] / far)
+            centre = centre + np.mean(shares[:, None] * (average - centre), axis=0)
+        shared = shared - 0.02 * 5 * centre
+        own = own - 0.05 * 2 * residual[:, None] * xl[t]
+    assert np.allclose(run.loss, losses, rtol=1e-10, atol=1e-10)
+    assert np.allclose(run.model, shared, rtol=1e-10, atol=1e-10)
 
 
 LIES = ["flipped sign", "constant", "random", "1e30", "not a number"]

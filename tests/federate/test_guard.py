@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pytest
 
+from mainstem.engines.federate.hub.guard_report import BACK, GuardReport
 from mainstem.engines.federate.protocol.messages import Upload, pack_upload
 from tests.federate.in_process import joined, run_content, serving, until
 
@@ -56,6 +57,24 @@ def test_a_wrong_unit_is_left_out_and_seen(scale, nats_server, caplog):
     assert status["clients"]["3"]["held"] > STEPS / 2
     assert [status["clients"][str(k)]["held"] for k in range(3)] == [0, 0, 0]
     assert "client 3 is left out" in caplog.text
+
+
+def test_a_client_at_the_limit_does_not_fill_the_log(caplog):
+    """One that is left out every other time is named once, and once more when it has been taken for a while."""
+    counts = np.zeros((2, 2), np.int32)
+    report = GuardReport("run", ("a", "b"), counts)
+    with caplog.at_level(logging.WARNING, "mainstem"):
+        for n in range(200):
+            counts = counts + np.array([[0, 0], [0, n % 2]])
+            found = report.update(counts, [("a", n, 0), ("b", n, 0)])
+            assert found == {"clipped": [], "held": ["b"] * (n % 2)}
+        assert len(caplog.records) == 1
+        for n in range(BACK):
+            report.update(counts, [("a", n, 0)] + [("b", n, 0)] * (n < BACK - 1))
+        assert len(caplog.records) == 1
+        report.update(counts, [("b", BACK, 0)])
+    assert "client b is no longer left out" in caplog.records[1].message
+    assert len(caplog.records) == 2
 
 
 def test_with_error_feedback_it_counts_too(nats_server):

@@ -32,8 +32,9 @@ def _algorithm(owner: str, name: str, given: Any) -> mx.Algorithm:
     algorithm: mx.Algorithm = mx.check.instance(
         owner, name, given, mx.Algorithm, "fedogd(step=0.1)"
     )
-    if algorithm.sends not in (mx.GRADIENTS, mx.MODELS):
-        raise mx.check.refuse(owner, name, "send gradients or models", algorithm)
+    sums = algorithm.sends == mx.SUMS and algorithm.collect.additive
+    if algorithm.sends not in (mx.GRADIENTS, mx.MODELS) and not sums:
+        raise mx.check.refuse(owner, name, "send gradients, sums of them, or models", algorithm)
     return algorithm
 
 
@@ -52,7 +53,7 @@ class centred_clipping(mx.Wrapper):
     The server follows an average $m_k$ of each client's messages: a gradient, or of a model its distance from the
     broadcast with which its sender started. It starts from the last centre $v$, and moves it three times to
     $v + \frac1n \sum_k (m_k - v) \min(1, \tau / \|m_k - v\|)$, where $\tau$ is the median of the distances. All
-    messages of the merge are replaced by the centre.
+    messages of the merge are replaced by the centre. FedRes.SGD can be wrapped if its message is the gradient.
 
     A lie that is repeated stays near $\tau$, and the averages of honest clients are close together, for their
     noise cancels with a large `momentum`. Where clients are unequal, averages of `bucket` of them, drawn anew for
@@ -85,8 +86,9 @@ class centred_clipping(mx.Wrapper):
 
     def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
         state, client_of = self.of.start(params, setting)
-        size = sum(leaf.size for leaf in jax.tree.leaves(params))
-        nothing = jnp.zeros((setting.clients, size), jax.tree.leaves(params)[0].dtype)
+        at = mx.At(jnp.int32(1), jnp.int32(0), jax.random.key(0))
+        message = jax.eval_shape(lambda: self.of.upload(client_of(at.k), at)[1])
+        nothing = jnp.zeros((setting.clients, *message.shape), message.dtype)
         known = jnp.zeros(setting.clients, bool)
         return Server(state, Memory(nothing[0], nothing, known)), client_of
 

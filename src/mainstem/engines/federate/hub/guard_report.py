@@ -6,6 +6,8 @@ import numpy as np
 
 from mainstem.engines.federate.transport.tasks import log
 
+BACK = 64  # messages of a client in a row, none left out, after which it is said to be no longer left out
+
 
 class GuardReport:
     """Follows how many messages of each client were shortened and left out."""
@@ -14,7 +16,8 @@ class GuardReport:
         self._run = run
         self._clients = clients
         self._counts = counts
-        self._held: set[str] = set()  # clients whose last message was left out
+        # Clients that were left out, and how many of their messages were not since.
+        self._held: dict[str, int] = {}
 
     def update(
         self, counts: np.ndarray, entered: Sequence[tuple[str, int, int]]
@@ -29,15 +32,14 @@ class GuardReport:
         self._counts = counts
         for name in held:
             if name not in self._held:
-                log.warning(
-                    "%s: client %s is left out: its changes are far larger than the others'",
-                    self._run,
-                    name,
-                )
-        back = {name for name, *_ in entered if name in self._held and name not in held}
-        for name in sorted(back):
-            log.warning("%s: client %s is no longer left out", self._run, name)
-        self._held = (self._held | set(held)) - back
+                what = "%s: client %s is left out: its changes are far larger than the others'"
+                log.warning(what, self._run, name)
+            self._held[name] = 0
+        for name in {name for name, *_ in entered if name in self._held} - set(held):
+            self._held[name] += 1
+            if self._held[name] >= BACK:
+                del self._held[name]
+                log.warning("%s: client %s is no longer left out", self._run, name)
         return {"clipped": clipped, "held": held}
 
     def _risen(self, counts: np.ndarray) -> tuple[list[str], list[str]]:
