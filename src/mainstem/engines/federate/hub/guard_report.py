@@ -6,7 +6,7 @@ import numpy as np
 
 from mainstem.engines.federate.transport.tasks import log
 
-BACK = 64  # messages of a client in a row, none left out, after which it is said to be no longer left out
+BACK = 64  # messages of a client in a row, none left out, after which it is no longer reported
 
 
 class GuardReport:
