@@ -11,6 +11,7 @@ from typing import Any
 import mainstem as ms
 from mainstem.engines.federate.client.learner import AsyncLearner
 from mainstem.engines.federate.hub.process import run_hub
+from mainstem.engines.federate.own_thread import compute_in_own_thread
 from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.engines.federate.transport.private_server import PrivateServer
 
@@ -52,7 +53,8 @@ def hub(url: str, document: Mapping[str, Any], ready: Event) -> None:
 
 @contextlib.asynccontextmanager
 async def joined(url: str, run: str, clients: int) -> AsyncIterator[list[AsyncLearner]]:
-    """All clients of a run, as tasks of this process."""
+    """All clients of a run, as tasks of this process, which computes as that of `mainstem join`."""
+    compute_in_own_thread()
     async with contextlib.AsyncExitStack() as stack:
         learners = []
         for k in range(clients):

@@ -43,7 +43,9 @@ def join(
     """
     from mainstem.engines.federate.client.learner import join as joined
     from mainstem.engines.federate.client.sample_sources import feed, is_function
+    from mainstem.engines.federate.own_thread import compute_in_own_thread
 
+    compute_in_own_thread()
     if is_function(stream):
         sys.path.insert(0, "")  # so that a module in the current folder is found
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the client leaves as after Ctrl-C

@@ -299,7 +299,7 @@ class Session:
         if self.document.lockstep:
             syncs = SyncSteps(
                 self.document.algorithm.sync
-            )  # those of the state are of another thread
+            )  # not the state's: this is another thread
             last = self.document.rules.steps or progress.step + MAX_FIRST_SYNC
             coming = waiting or syncs.next(progress.step, last)
         return Position(progress.epoch, progress.version, coming)

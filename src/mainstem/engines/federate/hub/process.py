@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
 from nats.aio.client import Client
 
 from mainstem.disk import PRIVATE, lock, npz, private_folder, write
 from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.own_thread import compute_in_own_thread
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.connection import FAILED, answering, connect
@@ -42,8 +42,7 @@ def run_hub(
     `started` is called with the server's address, `report` with the status every second. The model is written
     to `folder` at the end, also after Ctrl-C or SIGTERM.
     """
-    # In this thread: to wake another for a merge would take as long as the merge.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    compute_in_own_thread()
     private_folder(folder)
     with answering(), contextlib.ExitStack() as stack:
         stack.callback(lock(folder).release)
