@@ -297,9 +297,8 @@ class Session:
         """Where a client is that has come so far, and whose first pending upload is of the step `waiting`."""
         coming = 0
         if self.document.lockstep:
-            syncs = SyncSteps(
-                self.document.algorithm.sync
-            )  # not the state's: this is another thread
+            # Not those of the state: heartbeats are sent by another thread.
+            syncs = SyncSteps(self.document.algorithm.sync)
             last = self.document.rules.steps or progress.step + MAX_FIRST_SYNC
             coming = waiting or syncs.next(progress.step, last)
         return Position(progress.epoch, progress.version, coming)
