@@ -15,7 +15,6 @@ QUICK = (
     "ofediq quantised",
     "fedomd box",
     "fedres_sgd",
-    "fedogd error feedback",
     "guarded models",
 )
 

@@ -129,7 +129,7 @@ def test_metrics_are_columns(stream):
 @pytest.mark.parametrize(
     "init",
     [
-        lambda key: eqx.nn.MLP(3, 2, 8, 1, key=key),
+        pytest.param(lambda key: eqx.nn.MLP(3, 2, 8, 1, key=key), marks=pytest.mark.slow),
         lambda key: nnx.Sequential(
             nnx.Linear(3, 8, rngs=nnx.Rngs(key)), nnx.relu, nnx.Linear(8, 2, rngs=nnx.Rngs(key))
         ),
