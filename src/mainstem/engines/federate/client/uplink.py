@@ -255,9 +255,19 @@ async def _document(connection: Client, subjects: Subjects) -> RunDocument:
         found = await js.get_msg(subjects.broadcast_stream, subject=subjects.document, direct=True)
         return _decoded(found.data or b"", subjects.run)
     except TimeoutError:
-        raise MainstemError(f"{subjects.run}: the NATS server does not answer: try again") from None
+        why = await _silence(connection)
+        raise MainstemError(f"{subjects.run}: {why}: try again") from None
     except (*FAILED, json.JSONDecodeError):
         raise MainstemError(f"{subjects.run}: there is no such run on this NATS server") from None
+
+
+async def _silence(connection: Client) -> str:
+    """Why a question was not answered. Servers before 2.11 do not answer if there is no such run."""
+    try:
+        await connection.flush(1)  # seconds
+    except FAILED:
+        return "the NATS server does not answer"
+    return "there is no such run on this NATS server, or it does not answer"
 
 
 _decoded = functools.lru_cache(maxsize=16)(decode)  # once for all clients in this process
