@@ -76,7 +76,7 @@ def test_the_client_follows_the_next_good_one(kind, nats_server, caplog):
             data = bad if isinstance(bad, bytes) else pack_broadcast(bad)
             await enemy.publish(hub.subjects.broadcast(0), data)
             await until(lambda: broadcasts.refused)
-            assert broadcasts.refused == {reason: 1}
+            assert set(broadcasts.refused) == {reason}  # once more if it was fetched, too
             assert np.isfinite(learner.predict_one([1.0, 2.0]))
             await learner.learn_one([1.0, 3.0], 1.0)
             await until(lambda: broadcasts.value.version == hub.aggregator.version == 2)
