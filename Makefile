@@ -1,12 +1,14 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN = .venv/bin
-# The tests compile thousands of small programs, so XLA is asked to spend little on each. Without fused
-# multiply-add, or two programs that are compared would round the same formula differently.
+# The tests compile thousands of small programs, so XLA is asked to spend little on each, and not to split them to
+# compile the pieces at once: both cores are busy. Without fused multiply-add, or two programs that are compared
+# would round the same formula differently.
 # A file's tests stay on one worker, or both would compile what they share.
 # `make test-slow` and everything else run with what JAX has by default.
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
-	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
+	--xla_cpu_parallel_codegen_split_count=1"
 
 .PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-federation soak figures results format clean
 

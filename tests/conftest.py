@@ -12,9 +12,12 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def _flags_of_the_gate() -> None:
-    """XLA's flags are for the small programs of this process: commands that tests start optimise theirs."""
+    """XLA's flags are for the small programs of this process: commands optimise theirs a little."""
     jax.devices()  # now they are read
-    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = (
+        "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        " --xla_backend_optimization_level=1"
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -21,7 +21,8 @@ SLOW = (
     "Resolve",
     "fictitious_play",  # as fedres_erm
     "central",  # as fedres_sgd
-    "centred_clipping",  # as of models
+    "centred_clipping",  # tests/algorithms/test_centred_clipping.py has its equations
+    "centred clipping of models",
     "guarded",  # as of models
     "guarded samples",
     "guarded error feedback",
@@ -36,6 +37,7 @@ SLOW = (
     "dynamic_fedavg periods",
     "fedogd error feedback",
     "fedogd half broadcasts",
+    "fedomd rounded broadcasts",  # tests/algorithms/test_downlink.py has its equations
     "fedogd adam",  # tests/algorithms/test_server_optimizers.py has its equations
 )
 
