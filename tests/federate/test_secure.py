@@ -114,9 +114,8 @@ def test_the_hub_takes_commands_from_its_own_credential(secured_server):
             intruder(secured_server, "hub") as (connection, _),
         ):
             for command, state in (("pause", "paused"), ("resume", "running")):
-                answer = await connection.request(
-                    "ms.other.control", command.encode(), timeout=WAIT
-                )
+                order = json.dumps({"order": command}).encode()
+                answer = await connection.request("ms.other.control", order, timeout=WAIT)
                 assert json.loads(answer.data)["state"] == state
                 assert found[1].status()["state"] == state
 

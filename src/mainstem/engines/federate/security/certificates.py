@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mainstem import check
 
-VALID = datetime.timedelta(days=3653)  # a set-up lasts ten years
+DAYS = 3653  # a set-up lasts ten years
 BEFORE = datetime.timedelta(days=1)  # clocks may differ
 _HOST = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE
@@ -32,32 +32,46 @@ def host(owner: str, parameter: str, name: str) -> str:
     return name
 
 
+def address(owner: str, parameter: str, name: str) -> str:
+    """`name`, if it is an IP address."""
+    if not isinstance(name, str) or not _address(name):
+        raise check.refuse(owner, parameter, "be an IP address", name)
+    return name
+
+
 def new_key() -> str:
     """A new private key on P-256, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-def authority(key: str) -> str:
-    """The authority's certificate, signed by itself, in PEM."""
-    private = _private(key)
+def authority(key: str, days: int = DAYS) -> str:
+    """The authority's certificate, signed by itself, in PEM. It is valid for ten years, or `days` if more."""
+    private, end = _private(key), _in_days(max(days, DAYS))
     name = _named("mainstem authority")
     may = _usage(key_cert_sign=True, crl_sign=True)
     builder = (
-        _builder(name, name, private)
+        _builder(name, name, private, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(may, critical=True)
     )
     return _signed(builder, private)
 
 
-def server(key: str, authority_key: str, authority_certificate: str, hosts: Sequence[str]) -> str:
-    """The certificate of a server that is reached as `hosts`, in PEM."""
+def server(
+    key: str,
+    authority_key: str,
+    authority_certificate: str,
+    hosts: Sequence[str],
+    days: int = DAYS,
+) -> str:
+    """The certificate of a server that is reached as `hosts`, in PEM. It ends no later than the authority's."""
     above = x509.load_pem_x509_certificate(authority_certificate.encode())
+    end = min(_in_days(days), above.not_valid_after_utc)
     known = above.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known)
     builder = (
-        _builder(_named("mainstem server"), above.subject, _private(key))
+        _builder(_named("mainstem server"), above.subject, _private(key), end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -67,18 +81,34 @@ def server(key: str, authority_key: str, authority_certificate: str, hosts: Sequ
     return _signed(builder, _private(authority_key))
 
 
+def until(certificate: str) -> datetime.datetime:
+    """When a certificate in PEM ends."""
+    return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+
+
+def days_left(certificate: str) -> int:
+    """The whole days for which a certificate in PEM is still valid; negative if it has ended."""
+    return (until(certificate) - datetime.datetime.now(datetime.UTC)).days
+
+
+def _in_days(days: int) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+
+
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    end: datetime.datetime,
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BEFORE)
-        .not_valid_after(now + VALID)
+        .not_valid_before(datetime.datetime.now(datetime.UTC) - BEFORE)
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

@@ -54,12 +54,19 @@ def seed_in(path: Path) -> str:
     return _seed(path, _read(path))
 
 
-def options(path: Path, name: str | None = None) -> dict[str, Any]:
-    """The options of nats-py for a credential file. The user is `name`, or the one that the file names."""
+def check_owner(path: Path, name: str) -> str:
+    """Refuses a file that names another user. Returns its content."""
     content = _read(path)
     user = NAME.search(content)
-    if user and name not in (None, user[1]):
+    if user and name != user[1]:
         raise MainstemError(f"{path}: is the credential of {user[1]}, not of {name}")
+    return content
+
+
+def options(path: Path, name: str | None = None) -> dict[str, Any]:
+    """The options of nats-py for a credential file. The user is `name`, or the one that the file names."""
+    content = _read(path) if name is None else check_owner(path, name)
+    user = NAME.search(content)
     seed = _seed(path, content)
     jwt = "BEGIN NATS USER JWT" in content
     found: dict[str, Any] = {"user_credentials": str(path)} if jwt else {"nkeys_seed_str": seed}

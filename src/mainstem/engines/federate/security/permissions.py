@@ -25,13 +25,27 @@ def inbox(name: str) -> str:
     return f"_INBOX_{name}"
 
 
-def accounts(keys: Mapping[str, str], roster: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The accounts of the server, from the public keys of all users and the runs of each client."""
-    runs = list(dict.fromkeys(run for given in roster.values() for run in given))
+Runs = Mapping[str, Sequence[str]]  # of each user
+
+
+def accounts(
+    keys: Mapping[str, str],
+    clients: Runs,
+    observers: Runs,
+    *,
+    names: Mapping[str, str],
+    runs: Sequence[str],
+) -> dict[str, Any]:
+    """The accounts of the server: of the hub, of the observer of all `runs`, and of each user of some.
+
+    `names` has the account of each user. It is not the user's own name: an account that is known to the server
+    before it has a user needs one reload only.
+    """
     return {
         HUB: _hub(keys[HUB], runs),
-        OBSERVER: _observer(keys[OBSERVER], runs),
-        **{name: _client(name, keys[name], given) for name, given in roster.items()},
+        OBSERVER: _observer_of_all(keys[OBSERVER], runs),
+        **{names[name]: _client(name, keys[name], given) for name, given in clients.items()},
+        **{names[name]: _observer(name, keys[name], given) for name, given in observers.items()},
     }
 
 
@@ -82,13 +96,9 @@ def _client(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _observer(key: str, runs: Sequence[str]) -> dict[str, Any]:
-    """The observer may list runs and read their status and document. It changes nothing."""
-    services = [
-        f"{DIRECT}.{subjects.broadcast_stream}.{subject}"
-        for subjects in map(Subjects, runs)
-        for subject in (subjects.status, subjects.document)
-    ]
+def _observer_of_all(key: str, runs: Sequence[str]) -> dict[str, Any]:
+    """This observer may list runs, also later ones, and read their status and document. It changes nothing."""
+    services = _observed(runs)
     publish = [*services, STREAMS, ELSEWHERE]
     listed = _service(STREAMS) | {"to": ELSEWHERE}
     return {
@@ -96,6 +106,25 @@ def _observer(key: str, runs: Sequence[str]) -> dict[str, Any]:
         "imports": [*map(_service, services), listed, _stream("ms.*.status")],
         "limits": _limits(len(runs)),
     }
+
+
+def _observer(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
+    """This observer may read the status and the document of its runs, and lists none."""
+    services, streams = _observed(runs), [Subjects(run).status for run in runs]
+    return {
+        "users": [_user(key, services, [*streams, f"{inbox(name)}.>"])],
+        "imports": [*map(_service, services), *map(_stream, streams)],
+        "limits": _limits(len(runs)),
+    }
+
+
+def _observed(runs: Sequence[str]) -> list[str]:
+    """The subjects at which the status and the document of runs are read."""
+    return [
+        f"{DIRECT}.{subjects.broadcast_stream}.{subject}"
+        for subjects in map(Subjects, runs)
+        for subject in (subjects.status, subjects.document)
+    ]
 
 
 def _limits(runs: int) -> dict[str, int]:
