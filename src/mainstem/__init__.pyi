@@ -23,6 +23,8 @@ from .algorithms.ofediq import ofedavg as ofedavg
 from .algorithms.ofediq import ofediq as ofediq
 from .engines.federate.client.learner import join as join
 from .engines.federate.client.learner import join_async as join_async
+from .engines.federate.hub.served import serve as serve
+from .engines.federate.hub.served import serve_async as serve_async
 from .engines.simulate import simulate as simulate
 from .errors import MainstemError as MainstemError
 from .parts import network as network

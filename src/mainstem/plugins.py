@@ -56,6 +56,21 @@ class _Late:
         return self.__wrapped__(**arguments)
 
 
+def packages(content: Any) -> dict[str, str]:
+    """The packages that names in the content of a file come from, with their versions; those of mainstem apart."""
+    names, tables = set(), [content]
+    while tables:
+        inside = tables.pop()
+        each = list(inside.values()) if isinstance(inside, dict) else list(inside)
+        tables += [value for value in each if isinstance(value, dict | list | tuple)]
+        if isinstance(inside, dict) and isinstance(inside.get("name"), str):
+            names.add(inside["name"])
+    groups = (f"mainstem.{kind}" for kind in ("algorithms", "parts", "problems"))
+    entries = [entry for group in groups for entry in metadata.entry_points(group=group)]
+    found = [entry.dist for entry in entries if entry.name in names and entry.dist is not None]
+    return {each.name: each.version for each in found}
+
+
 def imported(path: str) -> Any:
     """The object at `module:name`; an ImportError if it cannot be found."""
     module, _, name = path.partition(":")

@@ -217,6 +217,10 @@ class Flat:
         shared = self._shared(parts.shared)
         return Pair(shared, self._own(parts.own)) if self.problem.personal else shared
 
+    def unravel_shared(self, shared: Any) -> Any:
+        """The shared part in the nested form of the problem; all of it, if a model has no other part."""
+        return self._shared(shared)
+
     def decide(self, params: Any, shown: Any, at: At) -> Any:
         """The decision of the problem."""
         return self.problem.decide(self.unravel(params), shown, at)

@@ -1,7 +1,7 @@
 """Command line: each command parses its arguments, makes one call, prints, and exits with a code.
 
 Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2 wrong usage, 3 a run diverged,
-130 interrupted.
+4 a federated run needs somebody (`status`), 130 interrupted.
 """
 
 import logging
@@ -19,6 +19,7 @@ from mainstem.cli import (
     demo,
     hub,
     join,
+    order,
     plan,
     reproduce,
     run,
@@ -68,6 +69,7 @@ app.command("join")(join.join)
 app.command("status")(status.status)
 app.command("secure")(secure.secure)
 app.add_typer(data.app, name="data")
+app.add_typer(order.app, name="order")
 
 
 def main() -> None:

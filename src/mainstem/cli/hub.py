@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli import output
+from mainstem.cli import log_format, output
 
 
 def hub(
@@ -15,14 +15,36 @@ def hub(
     ],
     url: Annotated[
         str | None,
-        typer.Option(help="A NATS server, or several with commas (default: a private one)."),
+        typer.Option(
+            help="A NATS server, or several with commas (default: a private one).",
+            envvar="MAINSTEM_URL",
+        ),
     ] = None,
-    credentials: Annotated[Path | None, typer.Option(help="The hub's credential file.")] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(help="The hub's credential file.", envvar="MAINSTEM_CREDENTIALS"),
+    ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the private server and the model lie (default: runs/FILE)."),
+        typer.Option(
+            help="Where the private server and the model lie (default: runs/FILE).",
+            envvar="MAINSTEM_FOLDER",
+        ),
     ] = None,
-    replicas: Annotated[int, typer.Option(help="Copies on a cluster.", min=1, max=5)] = 1,
+    replicas: Annotated[
+        int, typer.Option(help="Copies on a cluster.", min=1, max=5, envvar="MAINSTEM_REPLICAS")
+    ] = 1,
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for the NATS server.", envvar="MAINSTEM_WAIT")
+    ] = 60.0,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT for /metrics, /healthz and /readyz.", envvar="MAINSTEM_METRICS"
+        ),
+    ] = None,
+    log: log_format.Log = "text",
+    log_level: log_format.LogLevel = "info",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change one key: federate.pace=lockstep.")
     ] = None,
@@ -36,11 +58,14 @@ def hub(
 
     Example: mainstem hub examples/load.toml
     """
+    from mainstem.engines.federate.hub.model_file import MODEL
     from mainstem.engines.federate.hub.process import SECRET, run_hub
+    from mainstem.engines.federate.hub.start_model import with_start
     from mainstem.engines.federate.protocol.run_document import read
     from mainstem.engines.federate.transport.connection import shown
 
-    document = read(file, set_ or [])
+    log_format.configure(log, log_level)
+    document = with_start(read(file, set_ or []), file.parent)
     place, private = folder or Path("runs") / file.stem, url is None
 
     def started(url: str) -> None:
@@ -75,6 +100,8 @@ def hub(
         url=url,
         credentials=credentials,
         replicas=replicas,
+        metrics=metrics,
+        wait=wait,
         started=started,
         report=report,
     )
@@ -82,5 +109,5 @@ def hub(
         print(output.line(status))
     else:
         print(
-            f"{status['run']}: {status['state']} after {status['version']} merges; {place / 'model.npz'}"
+            f"{status['run']}: {status['state']} after {status['version']} merges; {place / MODEL}"
         )

@@ -4,20 +4,25 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from mainstem.cli import output
+from mainstem.cli import log_format, output
 from mainstem.errors import BadData
 
 
 def join(
     url: Annotated[
-        str, typer.Argument(help="The NATS server: nats://HOST:PORT or tls://HOST:PORT.")
+        str,
+        typer.Argument(
+            help="The NATS server: nats://HOST:PORT or tls://HOST:PORT.", envvar="MAINSTEM_URL"
+        ),
     ],
-    run: Annotated[str, typer.Option(help="The run's name.")],
-    client: Annotated[str, typer.Option(help="Who this is, of the run's roster.")],
+    run: Annotated[str, typer.Option(help="The run's name.", envvar="MAINSTEM_RUN")],
+    client: Annotated[
+        str, typer.Option(help="Who this is, of the run's roster.", envvar="MAINSTEM_CLIENT")
+    ],
     stream: Annotated[
         str,
         typer.Option(help="FILE.csv, FILE.parquet, or module:function that yields pairs (x, y)."),
@@ -25,14 +30,27 @@ def join(
     target: Annotated[
         str | None, typer.Option(help="The column to predict (default: the last).")
     ] = None,
+    empty: Annotated[
+        Literal["refuse", "skip", "zero"],
+        typer.Option(help="An empty cell: an error, its row is left out, or it is 0."),
+    ] = "refuse",
     credentials: Annotated[
         Path | None,
         typer.Option(help="The client's credential file.", envvar="MAINSTEM_CREDENTIALS"),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the client remembers itself (default: runs/RUN-CLIENT)."),
+        typer.Option(
+            help="Where the client remembers itself (default: runs/RUN-CLIENT).",
+            envvar="MAINSTEM_FOLDER",
+        ),
     ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(help="Seconds to wait for the server and the run.", envvar="MAINSTEM_WAIT"),
+    ] = 60.0,
+    log: log_format.Log = "text",
+    log_level: log_format.LogLevel = "info",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Join a run with a stream: predict each row, learn from it, and upload what was learnt.
@@ -42,19 +60,22 @@ def join(
     Example: mainstem join nats://127.0.0.1:4222 --run load --client AEP --stream aep.csv
     """
     from mainstem.engines.federate.client.learner import join as joined
-    from mainstem.engines.federate.client.sample_sources import feed, is_function
+    from mainstem.engines.federate.client.sample_sources import Columns, feed, is_function
     from mainstem.engines.federate.own_thread import compute_in_own_thread
 
+    log_format.configure(log, log_level)
     compute_in_own_thread()
     if is_function(stream):
         sys.path.insert(0, "")  # so that a module in the current folder is found
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the client leaves as after Ctrl-C
+    signal.signal(signal.SIGTERM, _leave)
     place = folder or Path("runs") / f"{run}-{client}"
     with joined(
-        url, run=run, client=client, credentials=credentials, folder=place, patient=True
+        url, run=run, client=client, credentials=credentials, folder=place, patient=True, wait=wait
     ) as learner:
         before, shown = learner.step, time.monotonic()
-        for x, y in feed(stream, target, before, learner.session.format.hashes):
+        form = learner.session.format
+        columns = Columns(target, form.named, form.hashes, empty)
+        for x, y in feed(stream, before, columns):
             learner.predict_one(x)
             learner.learn_one(x, y)
             if sys.stderr.isatty() and time.monotonic() > shown + 1:
@@ -73,3 +94,8 @@ def join(
         "bytes_sent": learner.sent_bytes,  # by this process, headers included
     }
     output.as_json(row) if json else output.as_table([row])
+
+
+def _leave(*_: object) -> NoReturn:
+    """SIGTERM is how a service is stopped: the client leaves, and that is no failure."""
+    sys.exit(0)

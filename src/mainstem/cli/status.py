@@ -1,8 +1,7 @@
-"""`mainstem status`: shows the status of the runs on a NATS server, and sends commands to their hubs."""
+"""`mainstem status`: shows the status of the runs on a NATS server."""
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,74 +9,73 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import output
-from mainstem.errors import BadParameter
+
+NEEDS_SOMEBODY = 4  # exit code: a run has an alarm, or its hub does not answer
+SECOND = 1.0
 
 
 def status(
-    url: Annotated[str, typer.Argument(help="The NATS server.")],
+    url: Annotated[str, typer.Argument(help="The NATS server.", envvar="MAINSTEM_URL")],
+    run: Annotated[str | None, typer.Option(help="One run (default: all).")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Every second; with --json a line of JSON each time.")
     ] = False,
-    pause: Annotated[str | None, typer.Option(help="Pause the merges of a run.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Resume a run that is paused or held.")] = None,
-    back: Annotated[
-        str | None, typer.Option(help="Go back to the last good model of a run, and resume it.")
-    ] = None,
-    finish: Annotated[str | None, typer.Option(help="End a run; its hub saves the model.")] = None,
-    candidate: Annotated[
-        str | None,
-        typer.Option(help="Compare a run's clients with its current model from now on."),
-    ] = None,
     credentials: Annotated[
         Path | None, typer.Option(help="A credential file.", envvar="MAINSTEM_CREDENTIALS")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show rounds, clients, bytes and losses of every run on a NATS server.
+    """Show rounds, clients, bytes, losses and alarms of the runs on a NATS server.
+
+    Exit code 4: a run has an alarm, or its hub does not answer.
 
     Example: mainstem status nats://127.0.0.1:4222 --watch
     """
-    from mainstem.engines.federate.control import command, statuses
+    from mainstem.engines.federate.control import needs_somebody
 
-    asked = {"pause": pause, "resume": resume, "back": back}
-    asked |= {"finish": finish, "candidate": candidate}
-    commands = {action: run for action, run in asked.items() if run is not None}
-    if len(commands) > 1 or (commands and watch):
-        given = ", ".join(f"--{name}" for name in [*commands, *(["watch"] if watch else [])])
-        raise BadParameter(f"status: give one command at a time, got {given}")
-    for action, run in commands.items():
-        found = [asyncio.run(command(url, run, action, credentials))]
-        output.as_json(found) if json else output.printed(_overview(found))
-        return
-
-    def fetched() -> list[dict[str, Any]]:
-        return asyncio.run(statuses(url, credentials))
-
-    if watch and not json and sys.stdout.isatty():
-        _watch(fetched)
-    while True:
-        if json and watch:
-            print(output.line(fetched()), flush=True)
-        elif json:
-            output.as_json(fetched())
-        else:
-            output.printed(_overview(fetched()))
-        if not watch:
-            return
-        time.sleep(1)
+    show = _shown(json, watch)
+    found = asyncio.run(_follow(url, credentials, run, watch, show))
+    if any(map(needs_somebody, found)):
+        raise typer.Exit(NEEDS_SOMEBODY)
 
 
-def _watch(fetched: Callable[[], list[dict[str, Any]]]) -> None:
-    """Updates the overview in place every second."""
+Show = Callable[[list[dict[str, Any]]], None]
+
+
+async def _follow(
+    url: str, credentials: Path | None, run: str | None, watch: bool, show: Show
+) -> list[dict[str, Any]]:
+    """Shows the status once, or every second until Ctrl-C; returns the last."""
+    from mainstem.engines.federate.control import Observer
+
+    async with await Observer.open(url, credentials, run) as observer:
+        while True:
+            found = await observer.statuses()
+            show(found)
+            if not watch:
+                return found
+            await asyncio.sleep(SECOND)
+
+
+def _shown(json: bool, watch: bool) -> Show:
+    """How a status is shown."""
+    if json:
+        return _print_line if watch else output.as_json
+    if not (watch and sys.stdout.isatty()):
+        return lambda found: output.printed(overview(found))
     from rich.live import Live
 
-    with Live(_overview(fetched())) as screen:
-        while True:
-            time.sleep(1)
-            screen.update(_overview(fetched()))
+    screen = Live()
+    screen.start()
+    return lambda found: screen.update(overview(found))
 
 
-def _overview(found: list[dict[str, Any]]) -> Any:
+def _print_line(found: list[dict[str, Any]]) -> None:
+    print(output.line(found), flush=True)
+
+
+def overview(found: list[dict[str, Any]]) -> Any:
+    """A table for each run."""
     from rich.console import Group
 
     if not found:
@@ -86,10 +84,12 @@ def _overview(found: list[dict[str, Any]]) -> Any:
 
 
 def _run(each: dict[str, Any]) -> list[Any]:
+    age = f", last heard {each['age']:.0f} s ago" if each["state"] == "not answering" else ""
     parts: list[Any] = [
-        f"{each['run']}: {each['state']}, {each['pace']}, merge {each['version']} at step {each['step']}, "
+        f"{each['run']}: {each['state']}{age}, {each['pace']}, merge {each['version']} at step {each['step']}, "
         f"{each['rounds_per_second']} rounds a second, {each['bytes_down']:,} bytes of models"
     ]
+    parts += [_alarm(alarm) for alarm in each["alarms"]]
     if each["candidate"] is not None:
         parts.append(_candidate(each["candidate"]))
     rows = [
@@ -97,6 +97,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
             "client": name,
             "samples": client["samples"],
             "mean_loss": client["mean_loss"],
+            "recent_loss": client["recent_loss"],
             "bytes_up": client["bytes_up"],
             "staleness": client["staleness"],
             "clipped": client["clipped"],
@@ -107,6 +108,11 @@ def _run(each: dict[str, Any]) -> list[Any]:
         for name, client in each["clients"].items()
     ]
     return [*parts, output.table(rows)]
+
+
+def _alarm(alarm: dict[str, Any]) -> str:
+    who = f"client {alarm['client']}: " if alarm["client"] else ""
+    return f"  alarm {alarm['alarm']}: {who}{alarm['text']}"
 
 
 def _candidate(found: dict[str, float]) -> str:

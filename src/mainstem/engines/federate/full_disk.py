@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mainstem.engines.federate.transport.tasks import log
+from mainstem.engines.federate import event_log
 
 
 class Writer:
@@ -19,9 +19,10 @@ class Writer:
         except OSError as error:
             if self.failed is None:
                 reason = error.strerror or str(error)
-                log.error("%s cannot be written: %s: the run goes on without", self._what, reason)
+                text = f"{self._what} cannot be written: {reason}: the run goes on without"
+                event_log.error("file_not_written", text)
             self.failed = error
             return
         if self.failed is not None:
-            log.warning("%s is written again", self._what)
+            event_log.warning("file_written_again", f"{self._what} is written again")
         self.failed = None

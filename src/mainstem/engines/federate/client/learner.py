@@ -10,13 +10,18 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from mainstem.base import Problem, Sample
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.client import batching
-from mainstem.engines.federate.client.event_loop import BackgroundLoop
+from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.river_adapter import estimator
 from mainstem.engines.federate.client.session import Outgoing, Session
 from mainstem.engines.federate.client.state import learn_together
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.messages import Upload
+from mainstem.engines.federate.protocol.run_document import decode
+from mainstem.engines.federate.transport.connection import NotThere
+from mainstem.engines.federate.transport.event_loop import BackgroundLoop
+from mainstem.engines.federate.transport.opening import Opening
 from mainstem.errors import MainstemError
 
 
@@ -60,14 +65,16 @@ class Predictor(abc.ABC):
 
     @property
     def mean_loss(self) -> float:
-        """The mean of its losses so far."""
-        return self.loss / max(self.step, 1)
+        """The mean of its losses so far; of those that it knows, if it has lost its folder."""
+        totals = self.session.state.totals()
+        return totals.loss / max(totals.step - totals.since, 1)
 
     @property
     def metrics(self) -> dict[str, float]:
         """The means of its metrics so far."""
         totals = self.session.state.totals()
-        return {name: total / max(totals.step, 1) for name, total in totals.metrics.items()}
+        count = max(totals.step - totals.since, 1)
+        return {name: total / count for name, total in totals.metrics.items()}
 
     @property
     def skipped(self) -> int:
@@ -215,11 +222,12 @@ def join(
 
     With a `folder` the client stores its state there at every sync, and continues from it. With a `problem` its
     local model is of another kind, where the algorithm has local models. A `patient` client waits while its
-    uploads are pending instead of skipping syncs: for streams that can wait, such as files.
+    uploads are pending instead of skipping syncs: for streams that can wait, such as files. Of the `options`,
+    `wait` is the time in seconds to wait for the server and the run; others are those of `nats.connect`.
     """
     background = BackgroundLoop(f"mainstem {client}")
     opening = _opened(
-        Uplink.open(url, run, client, credentials, **options),
+        _uplink(url, run, client, credentials, folder, options),
         lambda uplink: Session(uplink, client, folder, problem, patient),
     )
     try:
@@ -230,7 +238,7 @@ def join(
     return Learner(session, background)
 
 
-async def join_async(
+def join_async(
     url: str,
     *,
     run: str,
@@ -240,13 +248,41 @@ async def join_async(
     problem: Problem | None = None,
     patient: bool = False,
     **options: Any,
-) -> AsyncLearner:
-    """`join` for programs with an event loop."""
-    session = await _opened(
-        Uplink.open(url, run, client, credentials, **options),
+) -> Opening[AsyncLearner]:
+    """`join` for programs with an event loop: ``async with ms.join_async(...) as learner``, or with `await`."""
+    opening = _opened(
+        _uplink(url, run, client, credentials, folder, options),
         lambda uplink: Session(uplink, client, folder, problem, patient),
     )
-    return AsyncLearner(session)
+    return Opening(_learner(opening))
+
+
+async def _uplink(
+    url: str,
+    run: str,
+    client: str,
+    credentials: str | Path | None,
+    folder: str | Path | None,
+    options: dict[str, Any],
+) -> Uplink:
+    """The uplink of a client. Without a server it is offline, if the folder has what it needs."""
+    stored = None if folder is None else Persistence.document_in(Path(folder))
+    if stored is None:
+        return await Uplink.open(url, run, client, credentials, **options)
+    try:
+        return await Uplink.open(url, run, client, credentials, **options | {"wait": 0.0})
+    except NotThere as error:
+        document = decode(stored, run)
+        if document.rules.run != run or client not in document.clients:
+            raise
+        text = f"{error}: it begins offline, with its folder"
+        event_log.warning("offline", text, run=run, client=client)
+        given = {"credentials": credentials, "name": client, **options}
+        return Uplink.offline(document, client, url, **given)
+
+
+async def _learner(opening: Awaitable[Session]) -> AsyncLearner:
+    return AsyncLearner(await opening)
 
 
 async def _opened(opening: Awaitable[Uplink], begin: Callable[[Uplink], Session]) -> Session:

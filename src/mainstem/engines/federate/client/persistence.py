@@ -11,6 +11,8 @@ from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.protocol.state_format import pack, unpack
 from mainstem.errors import BrokenRun
 
+DOCUMENT = "document.json"
+
 
 class Persistence:
     """The folder of one client of one run. One process can use it at a time."""
@@ -36,13 +38,30 @@ class Persistence:
     def reached(self, step: int) -> None:
         self._count[0] = step
 
+    @staticmethod
+    def document_in(folder: Path) -> bytes | None:
+        """The run document with which a client has last joined from this folder."""
+        file = folder / DOCUMENT
+        return file.read_bytes() if file.is_file() else None
+
+    def save_document(self, document: bytes) -> None:
+        """Stores the run document, for a start without a connection."""
+        file = self.folder / DOCUMENT
+        if not file.is_file() or file.read_bytes() != document:
+            write(file, document, PRIVATE)
+
     def save(self, state: ClientState, pending: dict[int, bytes]) -> None:
         """Writes the state and the pending uploads atomically. They are on disk when this returns."""
         progress = state.totals()
         if not state.is_finite():
             state.reset("its model")
-        values = {"digest": state.document.digest.hex(), "k": state.k}
-        values |= {"progress": progress._asdict(), "pending": list(pending)}
+        values = {
+            "digest": state.document.digest.hex(),
+            "client": _first_name(state),
+            "session": state.session,
+            "progress": progress._asdict(),
+            "pending": list(pending),
+        }
         leaves = jax.device_get(jax.tree.leaves(state.client))
         arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
         for step, data in pending.items():
@@ -54,8 +73,8 @@ class Persistence:
         if not self._file.exists():
             return {}
         found = unpack(self._file.read_bytes(), str(self._file))
-        here = state.document.digest.hex(), state.k
-        if (found.values["digest"], found.values["k"]) != here:
+        here = state.document.digest.hex(), _first_name(state)
+        if (found.values["digest"], found.values["client"]) != here:
             raise BrokenRun(
                 f"{self.folder}: belongs to another run or client: choose another folder"
             )
@@ -64,6 +83,7 @@ class Persistence:
         with state.document.precision():
             client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
             state.restore(client, Progress(**found.values["progress"]))
+        state.session = found.values["session"]
         return {
             int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]
         }
@@ -72,3 +92,9 @@ class Persistence:
         """Unlocks the folder."""
         del self._count
         self._lock.release()
+
+
+def _first_name(state: ClientState) -> str:
+    """The name that the client had before it was renamed."""
+    name = state.document.clients[state.k]
+    return state.document.formerly.get(name, name)

@@ -22,11 +22,18 @@ class SampleFormat:
         self._features = document.rules.features
         self._labels = document.rules.labels
 
+    @property
+    def named(self) -> tuple[str, ...] | None:
+        """The names of the features, if the run names them."""
+        return self._features if isinstance(self._features, tuple) else None
+
     # --- in ----------------------------------------------------------------------------------------
 
     def shown(self, x: Any) -> Any:
         """Features as the problem takes them."""
         wanted = self._problem.shape
+        if not isinstance(x, Mapping | np.ndarray | Sequence) and hasattr(x, "to_dict"):
+            x = _by_name(x)
         if isinstance(x, Mapping):
             x = dense(x, wanted[0]) if self.hashes else self._vector(x)
         if isinstance(wanted, tuple) and wanted and isinstance(wanted[0], tuple):
@@ -138,3 +145,9 @@ class SampleFormat:
         shares /= shares.sum()
         names: Sequence[Any] = self._labels or range(shares.size)
         return {name: float(share) for name, share in zip(names, shares, strict=True)}
+
+
+def _by_name(series: Any) -> Any:
+    """A Series of pandas as a dict, if its index has names; else as an array."""
+    named = dict(series.to_dict())
+    return named if all(isinstance(name, str) for name in named) else np.asarray(series)

@@ -4,12 +4,25 @@ import csv
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mainstem import plugins
 from mainstem.errors import BadData, MainstemError
 
 Pair = tuple[Any, Any]  # x, y
+EMPTY = ("refuse", "skip", "zero")
+
+
+class Columns(NamedTuple):
+    """How the columns of a file become x and y."""
+
+    target: str | None = None  # y; None: the last column
+    features: tuple[str, ...] | None = None  # x; None: all others
+    words: bool = False  # x may be words, and an empty cell is no feature
+    empty: str = "refuse"  # an empty cell; "skip": the row is left out; "zero": it is 0
+
+
+ALL = Columns()
 
 
 def is_function(source: str) -> bool:
@@ -17,14 +30,8 @@ def is_function(source: str) -> bool:
     return ":" in source and Path(source).suffix not in (".csv", ".parquet")
 
 
-def feed(
-    source: str, target: str | None = None, after: int = 0, words: bool = False
-) -> Iterator[Pair]:
-    """The samples of `source` after the first so many: rows of a file, or the pairs (x, y) of module:function.
-
-    In a file the column `target` is y (the last, if none is named), and all others are x. With `words` they may
-    be words, and an empty cell is no feature.
-    """
+def feed(source: str, after: int = 0, columns: Columns = ALL) -> Iterator[Pair]:
+    """The samples of `source` after the first so many: rows of a file, or the pairs (x, y) of module:function."""
     path = Path(source)
     if path.suffix == ".csv":
         rows = _csv(path)
@@ -34,29 +41,41 @@ def feed(
         return itertools.islice(_called(source), after, None)
     else:
         raise BadData(f"{source}: wants a .csv or .parquet file, or module:function")
-    return itertools.islice(_pairs(source, rows, target, words), after, None)
+    return itertools.islice(_pairs(source, rows, columns), after, None)
 
 
-def _pairs(
-    source: str, rows: Iterator[Mapping[str, Any]], target: str | None, words: bool
-) -> Iterator[Pair]:
+def _pairs(source: str, rows: Iterator[Mapping[str, Any]], columns: Columns) -> Iterator[Pair]:
     for number, row in enumerate(rows, start=1):
-        named = list(row)[-1] if target is None else target
-        if named not in row:
-            raise BadData(f"{source}: there is no column {named!r}, only {', '.join(row)}")
-        given = {name: each for name, each in row.items() if name != named}
-        if words:
-            x = {name: _label(each) for name, each in given.items() if each not in ("", None)}
+        target = list(row)[-1] if columns.target is None else columns.target
+        names = [name for name in row if name != target]
+        if columns.features is not None:
+            names = [name for name in columns.features if name != target]
+        for name in (target, *names):
+            if name not in row:
+                raise BadData(f"{source}: there is no column {name!r}, only {', '.join(row)}")
+        given = {name: row[name] for name in names}
+        if columns.words:
+            x = {name: _label(each) for name, each in given.items() if not _is_empty(each)}
+            yield x, _label(row[target])
+        elif columns.empty == "skip" and any(map(_is_empty, (row[target], *given.values()))):
+            continue
         else:
-            x = {name: _number(source, number, name, each) for name, each in given.items()}
-        yield x, _label(row[named])
+            zero = columns.empty == "zero"
+            filled = {name: 0 if zero and _is_empty(it) else it for name, it in given.items()}
+            x = {name: _number(source, number, name, each) for name, each in filled.items()}
+            yield x, _label(row[target])
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == "" or value != value  # the last: not a number
 
 
 def _number(source: str, number: int, name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise BadData(f"{source}: row {number}, {name}: {value!r} is no number") from None
+        hint = ": --empty skip or --empty zero takes such rows" if _is_empty(value) else ""
+        raise BadData(f"{source}: row {number}, {name}: {value!r} is no number{hint}") from None
 
 
 def _label(value: Any) -> Any:

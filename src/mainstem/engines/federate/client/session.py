@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from mainstem.base import Problem, Sample
-from mainstem.engines.federate import faults, full_disk
+from mainstem.engines.federate import event_log, faults, full_disk
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
@@ -27,38 +27,46 @@ from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import Position
 from mainstem.engines.federate.protocol.messages import (
+    Broadcast,
     Upload,
     held_version,
     in_epoch,
+    in_session,
     pack_upload,
 )
 from mainstem.engines.federate.protocol.run_document import (
     MAX_FIRST_SYNC,
     RunDocument,
+    encode,
     with_own_problem,
 )
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.engines.federate.transport import tasks
-from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun
 
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
 CHECK = 1.0  # seconds between two looks for pending uploads that nobody sends
+SAVE = 1.0  # seconds between two stored states while syncs are skipped
 BLOCK = 1024  # samples that are learnt in one call
 
 Outgoing = tuple[int, bytes]  # an encoded upload, and its step
 
-_KERNELS: WeakValueDictionary[tuple[bytes, int], Kernels] = WeakValueDictionary()
+_KERNELS: WeakValueDictionary[tuple[bytes, int, int], Kernels] = WeakValueDictionary()
 
 
 def _kernels(document: RunDocument, problem: Problem | None) -> Kernels:
     """The compiled functions of a run, shared by its clients in this process with the same problem."""
-    key = document.digest, id(problem)
+    key = document.digest, document.revision, id(problem)
     found = _KERNELS.get(key)
     if found is None:
-        found = Kernels(document if problem is None else with_own_problem(document, problem))
+        found = Kernels(_own(document, problem))
         _KERNELS[key] = found
     return found
+
+
+def _own(document: RunDocument, problem: Problem | None) -> RunDocument:
+    """The document, with the problem of this client if it has its own."""
+    return document if problem is None else with_own_problem(document, problem)
 
 
 class Session:
@@ -72,7 +80,12 @@ class Session:
         problem: Problem | None,
         patient: bool,
     ):
+        if uplink.ended:
+            raise BrokenRun(uplink.ended)
         self.uplink = uplink
+        self.client = client
+        self._problem = problem
+        self._followed = uplink.document
         k = uplink.document.clients.index(client)
         self.state = ClientState(_kernels(uplink.document, problem), k)
         self.document = self.state.document
@@ -84,8 +97,9 @@ class Session:
         self.open: int | None = (
             None  # in lockstep: the step of an upload whose broadcast has not come
         )
-        self._own_problem = problem is not None
         self._owed = False  # whether the last sync was skipped
+        self._saved = 0.0  # when its state was stored last
+        self._caught_up = False  # with what the hub has received of it
         self._lock = threading.RLock()
         self._sending: set[asyncio.Task[None]] = set()
         self._sent: dict[int, bytes] = {}  # pending uploads that are sent or being sent
@@ -101,21 +115,33 @@ class Session:
 
     def _restore(self) -> None:
         if self._persistence is not None:
-            self.pending = self._persistence.load(self.state)
+            stored = self._persistence.load(self.state)
+            self.uplink.session = max(self.uplink.session, self.state.session + 1)
+            session = self.uplink.session
+            self.pending = {
+                step: in_session(data, self.client, session) for step, data in stored.items()
+            }
             self.lost = max(0, self._persistence.reached - self.step)
             if self.lost:
-                log.warning(
-                    "%s: %d samples after sample %d were learnt but not stored: give them again",
-                    self._persistence.folder,
-                    self.lost,
-                    self.step,
-                )
+                text = f"{self.lost} samples after sample {self.step} were learnt but not stored: give them again"
+                self._log("samples_lost", f"{self._persistence.folder}: {text}")
+            self._persistence.save_document(encode(self.uplink.document))
+        self.state.session = self.uplink.session
         self._drop_received()
+
+    def _log(self, event: str, text: str) -> None:
+        event_log.warning(event, text, run=self.document.rules.run, client=self.client)
 
     @property
     def step(self) -> int:
         """Samples it has learnt from."""
         return self.state.step
+
+    @property
+    def _latest(self) -> Broadcast | None:
+        """The newest broadcast, if it is of the roster that this client follows."""
+        latest = self.uplink.latest
+        return None if latest is None or latest.revision != self._followed.revision else latest
 
     # --- predictions -------------------------------------------------------------------------------
 
@@ -178,6 +204,8 @@ class Session:
         self._owed = upload is None
         if upload is None:
             self.skipped += 1
+            if time.monotonic() - self._saved > SAVE:
+                self._save(dict(self.pending))
             return None
         sends = self.document.lockstep or upload.body is not None
         data = pack_upload(upload)
@@ -193,21 +221,37 @@ class Session:
         """Stores the state, if it has a folder."""
         if self._persistence is not None:
             self._written(partial(self._persistence.save, self.state, pending))
+            self._saved = time.monotonic()
 
     def _refresh(self) -> None:
         """Takes the newest broadcast, at the free pace; and the newest candidate."""
+        if self.uplink.ended:
+            raise BrokenRun(self.uplink.ended)
         self._follow_epoch()
-        latest = self.uplink.latest
+        latest = self._latest
         newer = latest is not None and latest.age > self.state.age
         if latest is not None and newer and not self.document.lockstep:
-            self.state.receive(latest)
+            if not self._caught_up:
+                self._catch_up(int(latest.received[self.state.k]))
+            if not self._sends_first(latest):
+                self.state.receive(latest)
         offered, current = self.uplink.candidate, self.state.candidate
         if offered is not None and (current is None or current.version != offered.version):
             self.state.compare_with(offered)
 
+    def _sends_first(self, latest: Broadcast) -> bool:
+        """Whether it sends what it has learnt before it takes a newer model, which would replace that.
+
+        So it is if it has skipped syncs, as while it was offline; unless the hub would refuse it as stale.
+        """
+        behind = latest.version - self.state.progress.version
+        same = latest.epoch == self.state.progress.epoch
+        return self._owed and same and behind <= self.document.rules.staleness
+
     def _follow_epoch(self) -> None:
         """Goes over to a later epoch of the run, in which the uploads that are pending are sent again."""
-        latest = self.uplink.latest
+        self._follow_document()
+        latest = self._latest
         if latest is None or latest.epoch <= self.state.progress.epoch:
             return
         with self._lock:
@@ -218,18 +262,42 @@ class Session:
             }
         if before.epoch:
             lost = before.version > latest.version
-            log.warning(
-                "%s: client %s: the run continues in a new epoch at merge %d%s; %d pending uploads are sent again",
-                self.document.rules.run,
-                self.document.clients[self.state.k],
-                latest.version,
-                f", this client had merge {before.version}" if lost else "",
-                len(self.pending),
+            had = f", this client had merge {before.version}" if lost else ""
+            text = f"the run continues in a new epoch at merge {latest.version}{had}; "
+            self._log("new_epoch", f"{text}{len(self.pending)} pending uploads are sent again")
+
+    def _follow_document(self) -> None:
+        """Goes over to a later revision of the run document."""
+        newest = self.uplink.document
+        if newest is self._followed or self.client not in newest.clients:
+            return
+        with self._lock:
+            before, self._followed, k = self.state, newest, newest.clients.index(self.client)
+            if newest.computes_as(self.document):
+                before.follow(_own(newest, self._problem), k)
+            else:
+                self.state = self._changed(before, ClientState(_kernels(newest, self._problem), k))
+            self.document = self.state.document
+            if self._persistence is not None:
+                self._written(partial(self._persistence.save_document, encode(newest)))
+        self._log(
+            "document_changed", f"goes on with revision {newest.revision} of the run document"
+        )
+
+    def _changed(self, before: ClientState, after: ClientState) -> ClientState:
+        """The state `before`, with the algorithm and the roster of `after`."""
+        client, progress = before.client, before.totals()
+        if _shapes(after.client) != _shapes(client):
+            raise BrokenRun(
+                f"{after.document.rules.run}: with its new rules this client's state has another size: join again"
             )
+        after.restore(client, progress)
+        after.session = before.session
+        return after
 
     def _drop_received(self) -> None:
         """Forgets uploads that the hub has received, or so stale that the hub would refuse them."""
-        latest = self.uplink.latest
+        latest = self._latest
         if latest is None:
             return
         with self._lock:
@@ -253,7 +321,8 @@ class Session:
     # --- network -----------------------------------------------------------------------------------
 
     async def resume(self) -> None:
-        """Sends pending uploads again, and takes the newest broadcast."""
+        """Says that it is there, sends pending uploads again, and takes the newest broadcast."""
+        self.uplink.announce()
         self._follow_epoch()
         self._say_position()
         if self.document.lockstep:
@@ -262,14 +331,14 @@ class Session:
         else:
             self._send_pending()
             self._checking = tasks.start(self._keep_sending(), "uploads that are pending")
-        latest = self.uplink.latest
+        latest = self._latest
         if latest is None:
             return
         self._catch_up(int(latest.received[self.state.k]))
         if self.document.lockstep and latest.step != self.step:
             return
         newer = latest.age > self.state.age
-        if newer or (self._own_problem and self.step == 0):
+        if newer or (self._problem is not None and self.step == 0):
             self.state.receive(latest)
 
     def _catch_up(self, received: int) -> None:
@@ -277,15 +346,21 @@ class Session:
 
         Its sums of losses begin anew: the hub would count those of an older state twice.
         """
+        self._caught_up = True
         if received <= self.step:
             return
-        who = f"client {self.document.clients[self.state.k]} is known up to sample {received}"
-        if self.document.lockstep:
+        who = f"client {self.client} is known up to sample {received}"
+        latest = self._latest
+        came = self.step == 0 and latest is not None and latest.merged[self.state.k] == 0
+        if self.document.lockstep and not came:
             raise BrokenRun(
                 f"join: {who}: give the folder that it had, lockstep continues from there"
             )
-        log.warning("%s: it continues from there, without what it has learnt since", who)
-        progress = self.state.progress._replace(step=received, loss=0.0, metrics={})
+        if not came:
+            self._log(
+                "state_lost", f"{who}: it continues from there, without what it has learnt since"
+            )
+        progress = self.state.progress._replace(step=received, loss=0.0, metrics={}, since=received)
         self.state.restore(self.state.client, progress)
 
     def _say_position(self) -> None:
@@ -311,7 +386,10 @@ class Session:
             self._say_position()
             newest = await self.uplink.sync(step, self.pending[step], self.state.progress.epoch)
         self._follow_epoch()
-        self.state.receive(newest)
+        while (latest := self._latest) is None:  # the roster has just changed
+            await self.uplink.change()
+            self._follow_epoch()
+        self.state.receive(latest)
         self.open = None
         self._drop_received()
         self._say_position()
@@ -340,9 +418,11 @@ class Session:
 
     def _send(self, step: int, data: bytes) -> None:
         """Sends an upload in the background, until the server has it or it is no longer pending."""
+        if self._sent.get(step) is data:
+            return
         self._sent[step] = data
         work = self.uplink.send(step, data, lambda: self.pending.get(step) is data)
-        task = tasks.start(work, f"client {self.document.clients[self.state.k]}: an upload")
+        task = tasks.start(work, f"client {self.client}: an upload")
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
@@ -352,8 +432,7 @@ class Session:
             pending = dict(self.pending)
         self._sent = {step: data for step, data in self._sent.items() if step in pending}
         for step, data in sorted(pending.items()):
-            if self._sent.get(step) is not data:
-                self._send(step, data)
+            self._send(step, data)
 
     async def _keep_sending(self) -> None:
         while True:
@@ -367,10 +446,11 @@ class Session:
         try:
             await self._flush()
             await self.uplink.close()
+            self._drop_received()
             self._save(dict(self.pending))
             self._report_unsent()
             if self.state.failure is not None:
-                log.warning("%s", self.state.failure)
+                event_log.warning("not_finite", str(self.state.failure))
         finally:
             self._release()
 
@@ -397,11 +477,7 @@ class Session:
             kept = (
                 "they are lost" if self._persistence is None else "its folder has them: join again"
             )
-            who = f"client {self.document.clients[self.state.k]}"
-            run = self.document.rules.run
-            log.warning(
-                "%s: %s: %d uploads have not reached the server: %s", run, who, unsent, kept
-            )
+            self._log("not_sent", f"{unsent} uploads have not reached the server: {kept}")
 
     def _release(self) -> None:
         """Ends its task and unlocks the folder."""
@@ -418,6 +494,11 @@ def _key(shown: Any) -> bytes:
         return shown.tobytes()
     parts = shown if isinstance(shown, tuple) else (shown,)
     return b"".join(np.asarray(part).tobytes() for part in parts)
+
+
+def _shapes(client: Any) -> Any:
+    """The tree of a state, with the shapes and types of its arrays."""
+    return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), client)
 
 
 def _block(samples: Sample, first: int, size: int, room: int) -> Sample:

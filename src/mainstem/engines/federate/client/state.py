@@ -14,7 +14,8 @@ import numpy as np
 from mainstem.base import Sample
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.protocol.candidate import Candidate
-from mainstem.engines.federate.protocol.messages import Broadcast, Upload
+from mainstem.engines.federate.protocol.messages import Broadcast, Upload, client_id
+from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.errors import NotFinite
 
@@ -29,6 +30,7 @@ class Progress(NamedTuple):
     epoch: int = 0  # of that model; 0: no broadcast has come
     loss: float = 0.0  # sum so far
     metrics: Mapping[str, float] = {}  # sums so far
+    since: int = 0  # the step at which these sums begin
 
 
 class _Shared(NamedTuple):
@@ -45,6 +47,7 @@ class ClientState:
         self.kernels = kernels
         self.document = kernels.document
         self.k = k
+        self.session = 0  # of the process, in its uploads
         self._own: Any = None  # the algorithm's state
         self._shared: _Shared | None = None  # a row is the state, if it has none of its own
         self.candidate: Candidate | None = None
@@ -59,6 +62,12 @@ class ClientState:
         ] = []  # results on the device, and the row of this client
         with self.document.precision():
             self.restore(kernels.initial(np.int32(k)), Progress())
+
+    def follow(self, document: RunDocument, k: int) -> None:
+        """Goes on with other rules, as client k."""
+        with self._lock:
+            _ = self.client  # applies a broadcast of the roster before
+            self.document, self.k = document, k
 
     def restore(self, client: Any, progress: Progress) -> None:
         """Replaces the algorithm's state and the counters."""
@@ -233,13 +242,14 @@ class ClientState:
         return Upload(
             run=self.document.digest,
             codec=self.document.codec,
-            client=self.k,
+            client=client_id(self.document.clients[self.k]),
             step=progress.step,
             version=progress.version,
             loss=progress.loss,
             weight=weight,
             body=self.document.algorithm.codec.pack(code) if weight > 0 else None,
             epoch=progress.epoch,
+            session=self.session,
         )
 
     def compare_with(self, broadcast: Broadcast) -> None:
@@ -250,7 +260,9 @@ class ClientState:
     def enter(self, broadcast: Broadcast) -> None:
         """Goes over to the epoch of a broadcast. If another model is the newest there, it is taken."""
         with self._lock:
-            if self.progress.epoch and self.progress.version != broadcast.version:
+            begins = not self.progress.epoch and self.document.rules.start is not None
+            another = self.progress.epoch and self.progress.version != broadcast.version
+            if begins or another:
                 self.receive(broadcast)
             self.progress = self.progress._replace(epoch=broadcast.epoch)
 

@@ -5,9 +5,8 @@ import contextlib
 import functools
 import json
 import math
-import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.protocol.candidate import Compared
 from mainstem.engines.federate.protocol.chunking import split
 from mainstem.engines.federate.protocol.heartbeats import (
@@ -24,13 +24,24 @@ from mainstem.engines.federate.protocol.heartbeats import (
     pack_client,
     read_hub,
 )
-from mainstem.engines.federate.protocol.messages import HEADROOM, SMALL, Broadcast
-from mainstem.engines.federate.protocol.run_document import RunDocument, decode
+from mainstem.engines.federate.protocol.messages import HEADROOM, SMALL, Broadcast, Reason
+from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.subjects import Subjects, token
+from mainstem.engines.federate.protocol.versions import Incompatible, versions
 from mainstem.engines.federate.transport import tasks
-from mainstem.engines.federate.transport.connection import FAILED, connect, on_reconnect
+from mainstem.engines.federate.transport.connection import (
+    FAILED,
+    NotThere,
+    connect,
+    on_reconnect,
+)
+from mainstem.engines.federate.transport.document_fetch import (
+    NoRun,
+    fetch_awaited,
+    fetch_document,
+    not_listed,
+)
 from mainstem.engines.federate.transport.latest_broadcast import LatestBroadcast
-from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BrokenRun, MainstemError
 
 FETCH_AFTER = 2.0  # seconds after which a client that waits fetches the newest broadcast
@@ -43,23 +54,29 @@ MAX_REFUSALS = 100  # that are remembered
 class Uplink:
     """The network side of one client."""
 
-    def __init__(self, connection: Client, document: RunDocument, client: str):
+    def __init__(self, document: RunDocument, client: str):
         self.document = document
         self.refusals: list[str] = []
+        self._reasons: set[str] = set()  # for which uploads were refused
         self.sent_bytes = 0
         # Of the client; sent with the next heartbeat.
         self.position: Callable[[], Position] = lambda: Position(0, 0, 0)
         self.compared: Compared | None = None  # with a candidate; sent with the next heartbeat
+        self.session = (
+            time.time_ns() // 1000
+        )  # when this process joined, in microseconds since 1970
+        self.ended = ""  # why this client no longer takes part
         self._client = client
-        self._session = secrets.token_hex(4)
         self._k = document.clients.index(client)
         self._subjects = document.subjects
-        self._connection = connection
-        self._js: JetStreamContext = connection.jetstream(timeout=5)
-        self._broadcasts = LatestBroadcast(document, self._js, self._subjects.broadcast)
-        self._candidates = LatestBroadcast(document, self._js, self._subjects.candidate)
+        self._connection: Client | None = None  # none yet, for a client that begins offline
+        self._js: JetStreamContext | None = None
+        self._broadcasts = LatestBroadcast(document, self._subjects.broadcast, self._renewed)
+        self._candidates = LatestBroadcast(document, self._subjects.candidate, self._renewed)
+        self._work: list[asyncio.Task[None]] = []
         self._in_order = asyncio.Lock()
         self._closed = False
+        self._announced = False
         self._waiting_since = math.inf
         self._missing = 0  # lockstep: the step whose upload is missing, by the hub's last heartbeat
         self._hub_heard = time.monotonic()
@@ -67,40 +84,113 @@ class Uplink:
 
     @classmethod
     async def open(
-        cls, url: str, run: str, client: str, credentials: str | Path | None, **options: Any
+        cls,
+        url: str,
+        run: str,
+        client: str,
+        credentials: str | Path | None,
+        wait: float = 0.0,
+        **options: Any,
     ) -> "Uplink":
-        """Connects, reads the run document and subscribes to broadcasts."""
-        subjects = Subjects(token("join", "run", run))
+        """Connects, reads the run document and subscribes to broadcasts.
+
+        It waits so many seconds for the server and the run.
+        """
+        subjects, end = Subjects(token("join", "run", run)), time.monotonic() + wait
         token("join", "client", client)
-        connection = await connect(url, credentials, name=client, **options)
+        connection = await connect(url, credentials, name=client, wait=wait, **options)
         try:
-            document = await _document(connection, subjects)
+            document = await fetch_awaited(connection, subjects, end)
             if client not in document.clients:
-                listed = ", ".join(document.clients[:8])
-                more = " ..." if len(document.clients) > 8 else ""
-                raise MainstemError(f"{run}: has no client {client!r}: one of {listed}{more}")
-            uplink = cls(connection, document, client)
-            await uplink._subscribe()
+                raise MainstemError(f"{run}: {not_listed(document, client)}")
+            uplink = cls(document, client)
+            await uplink._attach(connection)
+        except Incompatible:
+            with contextlib.suppress(*FAILED):  # the hub raises an alarm
+                greeting = json.dumps({"versions": versions({})}).encode()
+                await connection.publish(subjects.heartbeat(client), greeting)
+                await connection.flush(2)
+            await connection.close()
+            raise
         except BaseException:
             await connection.close()
             raise
         return uplink
 
-    async def _subscribe(self) -> None:
-        subscribe = self._connection.subscribe
-        await subscribe(self._subjects.refusals(self._client), cb=self._on_refusal)
-        await subscribe(self._subjects.hub_heartbeat, cb=self._on_hub_heartbeat)
-        on_reconnect(self._connection, self._broadcasts.fetch)
-        await self._broadcasts.follow(self._connection)
-        await self._candidates.follow(self._connection)
-        self._heartbeats = tasks.start(self._send_heartbeats(), f"client {self._client}: heartbeat")
+    @classmethod
+    def offline(cls, document: RunDocument, client: str, url: str, **options: Any) -> "Uplink":
+        """An uplink without a connection, which it seeks from now on; `options` are those of `connect`."""
+        uplink = cls(document, client)
+        uplink._hub_heard = -math.inf
+        uplink._start(uplink._come_online(url, options), "connection")
+        return uplink
+
+    async def _come_online(self, url: str, options: dict[str, Any]) -> None:
+        while self._connection is None:
+            try:
+                connection = await connect(url, **options)
+            except NotThere:
+                await asyncio.sleep(RETRY)
+                continue
+            except MainstemError as error:
+                self._end(str(error))
+                return
+            await self._attach(connection)
+            await self._renewed()
+
+    def announce(self) -> None:
+        """Sends heartbeats from now on: this process is the client, and has its folder."""
+        self._announced = True
+        self._start(self._send_heartbeats(), "heartbeat")
+
+    def _start(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        self._work.append(tasks.start(work, f"client {self._client}: {what}"))
+
+    async def _renewed(self) -> RunDocument:
+        """The newest revision of the document, which is followed from now on."""
+        assert self._connection is not None
+        try:
+            found = await fetch_document(self._connection, self._subjects)
+        except NoRun:
+            return self.document
+        except MainstemError as error:
+            self._end(str(error).removeprefix(f"{self._subjects.run}: "))
+            return self.document
+        if found.digest != self.document.digest:
+            self._end("the run of this name is another one now: choose another folder")
+        elif found.revision > self.document.revision:
+            if self._client in found.clients:
+                self._k = found.clients.index(self._client)
+            else:
+                self._end(not_listed(found, self._client))
+            self.document = found
+        return self.document
+
+    def _end(self, why: str) -> None:
+        """No longer takes part in the run."""
+        if not self.ended:
+            self.ended = f"{self._subjects.run}: {why}"
+            event_log.error("ended", why, run=self._subjects.run, client=self._client)
+        self._broadcasts.changed.set()
+
+    async def _attach(self, connection: Client) -> None:
+        """Takes a connection, and subscribes."""
+        self._connection, self._js = connection, connection.jetstream(timeout=5)
+        await connection.subscribe(self._subjects.refusals(self._client), cb=self._on_refusal)
+        await connection.subscribe(self._subjects.hub_heartbeat, cb=self._on_hub_heartbeat)
+        on_reconnect(connection, self._broadcasts.fetch)
+        await self._broadcasts.follow(connection, self._js)
+        await self._candidates.follow(connection, self._js)
 
     async def close(self) -> None:
         """Tells the hub that the client leaves, and disconnects."""
-        self._heartbeats.cancel()
+        for work in self._work:
+            work.cancel()
         self._closed = True
         self._broadcasts.changed.set()
-        if self.connected:
+        if self._connection is None:
+            return
+        if self.connected and self._announced:
             with contextlib.suppress(*FAILED):
                 await self._connection.publish(self._subjects.heartbeat(self._client), GOODBYE)
                 await self._connection.flush(2)
@@ -111,7 +201,7 @@ class Uplink:
     @property
     def connected(self) -> bool:
         """Whether there is a connection to the server."""
-        return bool(self._connection.is_connected)
+        return self._connection is not None and bool(self._connection.is_connected)
 
     @property
     def hub_is_away(self) -> bool:
@@ -123,7 +213,8 @@ class Uplink:
         found = read_hub(message.data, self._k)
         if found is None:
             return
-        position, missing = found
+        position, revision, missing = found
+        missing = missing and revision == self.document.revision
         self._missing = position.step if missing else 0
         if missing:
             self._broadcasts.changed.set()
@@ -136,12 +227,16 @@ class Uplink:
             if self.hub_is_away != alone:
                 alone = self.hub_is_away
                 what = "is away: this client continues alone" if alone else "is back"
-                log.warning("%s: client %s: the hub %s", self._subjects.run, self._client, what)
-            if second % HEARTBEAT == 0:
+                event_log.warning(
+                    "hub_away" if alone else "hub_back",
+                    f"the hub {what}",
+                    run=self._subjects.run,
+                    client=self._client,
+                )
+            if second % HEARTBEAT == 0 and not self.ended and self._connection is not None:
                 with contextlib.suppress(*FAILED):
-                    body = pack_client(
-                        ClientHeartbeat(self.position(), self._session, self.compared)
-                    )
+                    heartbeat = ClientHeartbeat(self.position(), self.session, self.compared)
+                    body = pack_client(heartbeat, self.document.versions)
                     await self._connection.publish(self._subjects.heartbeat(self._client), body)
             await asyncio.sleep(1.0)
             waits = time.monotonic() - self._waiting_since > FETCH_AFTER
@@ -173,6 +268,8 @@ class Uplink:
             await self._broadcasts.changed.wait()
         finally:
             self._waiting_since = math.inf
+        if self.ended:
+            raise BrokenRun(self.ended)
         if self._closed:
             raise BrokenRun(f"{self._subjects.run}: client {self._client} has left: join again")
 
@@ -209,8 +306,9 @@ class Uplink:
         A large upload is not: many at once would be dropped. Nor is one with a deadline: a broadcast may come
         without it.
         """
-        limit = min(SMALL, self._connection.max_payload - HEADROOM)
-        if len(data) > limit or self.document.rules.deadline is not None:
+        if self._connection is None or self.document.rules.deadline is not None:
+            return False
+        if len(data) > min(SMALL, self._connection.max_payload - HEADROOM):
             return False
         try:
             await self._connection.publish(self._subjects.upload(self._client), data)
@@ -221,53 +319,49 @@ class Uplink:
 
     async def _flush(self) -> None:
         """Waits until the server has everything that was written so far."""
-        with contextlib.suppress(*FAILED):
-            await self._connection.flush(5)  # seconds
+        if self._connection is not None:
+            with contextlib.suppress(*FAILED):
+                await self._connection.flush(5)  # seconds
 
     def _is_received(self, step: int) -> bool:
-        return self.latest is not None and bool(self.latest.received[self._k] >= step)
+        latest = self.latest
+        if latest is None or latest.revision != self.document.revision:
+            return False
+        return bool(latest.received[self._k] >= step)
 
     async def send(self, number: int, data: bytes, wanted: Callable[[], bool]) -> None:
         """Publishes an upload until the server acknowledges it or it is no longer `wanted`.
 
         Uploads are sent one after the other: the hub refuses one that comes after a newer one as a replay.
         """
-        chunks = split(data, self._connection.max_payload - HEADROOM, number)
         async with self._in_order:
             while wanted():
                 try:
-                    for chunk in chunks:
-                        await self._js.publish(self._subjects.upload(self._client), chunk)
-                    self.sent_bytes += sum(map(len, chunks))
-                    return
+                    if self._connection is not None and self._js is not None:
+                        most = self._connection.max_payload - HEADROOM
+                        for chunk in split(data, most, number):
+                            await self._js.publish(self._subjects.upload(self._client), chunk)
+                            self.sent_bytes += len(chunk)
+                        return
                 except FAILED:
-                    await asyncio.sleep(RETRY)
+                    pass
+                await asyncio.sleep(RETRY)
 
     async def _on_refusal(self, message: Msg) -> None:
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            self.refusals.append(str(json.loads(message.data)["message"]))
-            del self.refusals[:-MAX_REFUSALS]
+            found = json.loads(message.data)
+            mine = found["session"] == self.session
+            anybody = found["session"] == 0 and found["reason"] != Reason.SESSION
+            if mine or anybody:  # else it is for another process of this client
+                self._note_refusal(str(found["reason"]), str(found["message"]))
 
-
-async def _document(connection: Client, subjects: Subjects) -> RunDocument:
-    js = connection.jetstream(timeout=5)
-    try:
-        found = await js.get_msg(subjects.broadcast_stream, subject=subjects.document, direct=True)
-        return _decoded(found.data or b"", subjects.run)
-    except TimeoutError:
-        why = await _silence(connection)
-        raise MainstemError(f"{subjects.run}: {why}: try again") from None
-    except (*FAILED, json.JSONDecodeError):
-        raise MainstemError(f"{subjects.run}: there is no such run on this NATS server") from None
-
-
-async def _silence(connection: Client) -> str:
-    """Why a question was not answered. Servers before 2.11 do not answer if there is no such run."""
-    try:
-        await connection.flush(1)  # seconds
-    except FAILED:
-        return "the NATS server does not answer"
-    return "there is no such run on this NATS server, or it does not answer"
-
-
-_decoded = functools.lru_cache(maxsize=16)(decode)  # once for all clients in this process
+    def _note_refusal(self, reason: str, text: str) -> None:
+        """Remembers why an upload was refused, and logs each reason once."""
+        if reason == Reason.SESSION:
+            self._end("another process has joined as this client: this one is no longer heard")
+        elif reason not in self._reasons:
+            self._reasons.add(reason)
+            line, run = f"an upload was refused: {text}", self._subjects.run
+            event_log.warning("refused", line, run=run, client=self._client, reason=reason)
+        self.refusals.append(text)
+        del self.refusals[:-MAX_REFUSALS]

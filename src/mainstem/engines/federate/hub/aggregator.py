@@ -4,9 +4,10 @@ An upload changes nothing before it has passed every check. The merged state is 
 restored.
 """
 
-import math
+import copy
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,10 +16,11 @@ import numpy as np
 from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
+from mainstem.engines.federate.hub.carried_over import carried_over
 from mainstem.engines.federate.hub.loss_watch import LossWatch
+from mainstem.engines.federate.hub.upload_format import UploadFormat
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
-    MAX_LOSS,
     UPLOAD_HEADER,
     Broadcast,
     Reason,
@@ -27,26 +29,36 @@ from mainstem.engines.federate.protocol.messages import (
     read_upload,
 )
 from mainstem.engines.federate.protocol.run_document import MAX_FIRST_SYNC, RunDocument
-from mainstem.engines.federate.protocol.state_format import Bundle, pack, unpack
+from mainstem.engines.federate.protocol.state_format import Bundle, pack
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
-from mainstem.errors import BrokenRun
 
 HARMLESS = {
     Reason.REPLAYED,
     Reason.STALE,
     Reason.EPOCH,
+    Reason.VERSION,
     Reason.PENDING,
     Reason.CHUNK,
+    Reason.SESSION,
 }  # an honest client that was killed or disconnected, or whose hub was set back, can send these
-ROUNDING = 1e-4  # of a weight: a client computes it in the run's precision
 # Arrays with a number for each client that are part of the stored state.
-PER_CLIENT = "merged", "received", "losses", "reported", "bytes_up", "staleness", "strikes"
+PER_CLIENT = (
+    "merged",
+    "received",
+    "losses",
+    "reported",
+    "bytes_up",
+    "staleness",
+    "strikes",
+    "sessions",
+)
 
 
 class Accepted(NamedTuple):
     """An upload that has passed all checks, decoded."""
 
     upload: Upload  # without its encoded body
+    k: int  # index of its client
     body: np.ndarray | None
     sequence: int  # in the upload stream
 
@@ -55,6 +67,10 @@ class Aggregator:
     """The server's state, the merged and received steps of each client, and the uploads for the next merge."""
 
     def __init__(self, document: RunDocument):
+        self._begin(document)
+
+    def _begin(self, document: RunDocument) -> None:
+        """Begins at the first state of a run."""
         self.document = document
         clients = len(document.clients)
         self.indices = {name: k for k, name in enumerate(document.clients)}
@@ -77,50 +93,64 @@ class Aggregator:
         )  # merges that its last upload's model was behind
         self.refused: list[Counter[str]] = [Counter() for _ in document.clients]
         self.strikes = np.zeros(clients, np.int64)
+        self.sessions = np.zeros(clients, np.int64)  # the process of each client that is heard
         self.watch = LossWatch(clients)
         self._quarantined: frozenset[int] = frozenset()
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
         self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
+        # The largest `pending` that there ever was: clients may learn late that it is smaller now.
+        self.most_pending = 0
+        self._take_rules(document)
         self._guards = document.algorithm.guards
         self._nobody = np.zeros((clients, 2), np.int32)
         self._based = document.algorithm.collect.based
-        self._quorum = document.quorum
         self._syncs = SyncSteps(document.algorithm.sync)
         self._due = -1, 0  # (a step, the next sync step after it)
-        self._finite = float(np.finfo(document.dtype).max)
         self._key = random.root(document.rules.seed)
         with document.precision():
-            self._start = jax.jit(self._started)
-            self._merge = jax.jit(self._merged)
-            self._decode = self._decoder()
+            self._merge = jax.jit(partial(_merged, document))
             self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
-            self._encode = jax.jit(self._encoded)
-            most = document.algorithm.most_weight(np.arange(clients))
-            self._most_weight = np.broadcast_to(np.asarray(most, np.float64), clients) * (
-                1 + ROUNDING
-            )
-            self.server = self._start()
+            self._encode = jax.jit(partial(_encoded, document, self._key))
+            self.server = jax.jit(partial(_started, document, self._key))()
             self.model = np.asarray(self._current(self.server))
         self.bases = {
             0: self.model
         }  # recent broadcasts by version, for algorithms that need them to merge
 
+    def _take_rules(self, document: RunDocument) -> None:
+        """Takes over the rules of a document; what is computed does not depend on them."""
+        self.document = document
+        self.most_pending = max(self.most_pending, document.rules.pending)
+        self._format = UploadFormat(document)
+        self._quorum = document.quorum
+        self._update_quarantine()
+
     # --- uploads -----------------------------------------------------------------------------------
 
-    def accept(self, client: str, data: bytes, sequence: int) -> Upload:
+    def is_heard(self, k: int, session: int, present: bool) -> bool:
+        """Whether a process with the name of client k is heard; `present`: the one that was heard is there."""
+        other = present and session != self.sessions[k]
+        return not (other and (self.document.rules.twice == "first" or session < self.sessions[k]))
+
+    def accept(self, client: str, data: bytes, sequence: int, present: bool = False) -> Upload:
         """Checks an upload of `client` and adds it to the next merge. Raises `Refused`, which is counted."""
         k = self.indices[client]
         try:
             if self.quarantined(k):
                 raise Refused(Reason.QUARANTINED)
             upload = read_upload(data)
-            self._check_origin(upload, k)
+            self._format.check(upload, k)
+            if upload.epoch != self.epoch:
+                raise Refused(Reason.EPOCH, f"{upload.epoch}, now {self.epoch}")
+            if not self.is_heard(k, upload.session, present):
+                raise Refused(Reason.SESSION, f"another process is client {client}")
             self._check_step(upload, k)
-            body = None if upload.body is None else self._decoded(upload)
+            body = self._format.decoded(upload)
         except Refused as refusal:
             self.refuse(k, refusal.reason)
             raise
-        self.waiting[k, upload.step] = Accepted(upload._replace(body=None), body, sequence)
+        self.sessions[k] = upload.session
+        self.waiting[k, upload.step] = Accepted(upload._replace(body=None), k, body, sequence)
         self.uploaded[k] += 1
         return upload
 
@@ -131,28 +161,14 @@ class Aggregator:
             self.strikes[k] += 1
             self._update_quarantine()
 
+    def forgive(self, client: str) -> None:
+        """Forgets the refusals that count against a client."""
+        self.strikes[self.indices[client]] = 0
+        self._update_quarantine()
+
     def _update_quarantine(self) -> None:
         limit = self.document.rules.strikes
         self._quarantined = frozenset(np.flatnonzero(self.strikes >= limit).tolist())
-
-    def _check_origin(self, upload: Upload, k: int) -> None:
-        document = self.document
-        if upload.run != document.digest:
-            raise Refused(Reason.RUN)
-        if upload.epoch != self.epoch:
-            raise Refused(Reason.EPOCH, f"{upload.epoch}, now {self.epoch}")
-        if upload.client != k:
-            raise Refused(Reason.CLIENT, f"claims to be client {upload.client}")
-        if upload.codec != document.codec:
-            raise Refused(Reason.CODEC)
-        fine = abs(upload.loss) <= MAX_LOSS and math.isfinite(upload.weight)
-        if not fine or upload.weight < 0 or (upload.weight > 0) != (upload.body is not None):
-            raise Refused(Reason.NOT_FINITE if not fine else Reason.MALFORMED, "loss or weight")
-        if upload.weight > self._most_weight[k]:
-            raise Refused(Reason.WEIGHT, f"{upload.weight:g}, at most {self._most_weight[k]:g}")
-        if upload.body is not None and len(upload.body) != document.upload_bytes:
-            wanted = f"{len(upload.body)} bytes, {document.upload_bytes} wanted"
-            raise Refused(Reason.SHAPE, wanted)
 
     def _check_step(self, upload: Upload, k: int) -> None:
         if upload.step <= self.received[k] or (k, upload.step) in self.waiting:
@@ -162,7 +178,7 @@ class Aggregator:
         unknown = self._based and upload.version not in self.bases
         if self.version - upload.version > self.document.rules.staleness or unknown:
             raise Refused(Reason.STALE, f"version {upload.version}, now {self.version}")
-        if self.uploaded[k] >= self.document.rules.pending:
+        if self.uploaded[k] >= self.most_pending:
             raise Refused(Reason.PENDING, f"{self.uploaded[k]} of this client wait")
         if self.document.lockstep and upload.step == self.due:
             return
@@ -170,19 +186,6 @@ class Aggregator:
             raise Refused(Reason.ROUND, f"step {upload.step} is not a sync step")
         if self.document.lockstep and upload.step > self.due:
             raise Refused(Reason.ROUND, f"step {upload.step}, step {self.due} is due")
-
-    def _decoded(self, upload: Upload) -> np.ndarray:
-        document = self.document
-        assert upload.body is not None
-        try:
-            code = document.algorithm.codec.unpack(upload.body, document.message, document.dtype)
-        except ValueError as error:
-            raise Refused(Reason.MALFORMED, str(error)) from None
-        body = self._decode(code)
-        largest = float(np.abs(body).max(initial=0)) * upload.weight
-        if not (largest <= self._finite and upload.weight <= self._finite):
-            raise Refused(Reason.NOT_FINITE)
-        return body
 
     @property
     def most_bytes(self) -> int:
@@ -267,7 +270,7 @@ class Aggregator:
         return entered
 
     def _count(self, row: Accepted) -> tuple[str, int, int]:
-        upload, k = row.upload, row.upload.client
+        upload, k = row.upload, row.k
         loss = upload.loss - (self.reported[k] if upload.loss >= self.reported[k] else 0.0)
         self.watch.add(k, loss, upload.step - int(self.received[k]))
         self.received[k] = max(self.received[k], upload.step)
@@ -279,19 +282,23 @@ class Aggregator:
         self.staleness[k] = self.version - upload.version
         return self.document.clients[k], upload.step, int(self.staleness[k])
 
-    def go_back(self, server: Any) -> None:
-        """Continues with an earlier state of the server. The guard keeps what it has learnt since.
+    def go_back(self, server: Any, clients: Sequence[str]) -> list[tuple[str, int, int]]:
+        """Continues with an earlier state of the server, of this roster. The guard keeps what it has learnt since.
 
-        Uploads that wait were learnt with the models in between: they are counted, and not merged.
+        Uploads that wait were learnt with the models in between: they are counted, returned, and not merged.
         """
-        for row in self.waiting.values():
-            self._count(row)
+        old = {name: k for k, name in enumerate(clients)}
+        rows = [(k, old[name]) for name, k in self.indices.items() if name in old]
+        with self.document.precision():
+            server = carried_over(server, self.server, self._shapes, rows)
+        dropped = [self._count(row) for row in self.waiting.values()]
         self.waiting, self.uploaded = {}, Counter()
         self.server = self.server._replace(state=server.state) if self._guards else server
         with self.document.precision():
             self.model = np.asarray(self._current(self.server))
         self.watch.restart()
         self._store_base()
+        return dropped
 
     def _store_base(self) -> None:
         if self._based:
@@ -309,7 +316,7 @@ class Aggregator:
         """The message that carries the merged model."""
         steps = self.merged.copy(), self.received.copy()
         now = self.document.digest, self.version, self.step
-        return Broadcast(*now, *steps, self._params, self.epoch)
+        return Broadcast(*now, *steps, self._params, self.epoch, self.document.revision)
 
     @property
     def _params(self) -> bytes:
@@ -334,41 +341,55 @@ class Aggregator:
         base = np.zeros(shape, self.document.dtype) if self._based else None
         lone = len(self.uploaded) == len(rows)
         for n, row in enumerate(rows):
-            index = row.upload.client if lone else n  # as in the simulator: client k in row k
-            client[index], sent[index] = row.upload.client, row.upload.step
+            index = row.k if lone else n  # as in the simulator: client k in row k
+            client[index], sent[index] = row.k, row.upload.step
             if row.body is not None:
                 bodies[index], weights[index] = row.body, row.upload.weight
             if base is not None:
                 base[index] = self.bases[row.upload.version]
         return Arrivals(bodies, weights, client, sent, base)  # type: ignore[arg-type]
 
-    def _decoder(self) -> Callable[[Any], np.ndarray]:
-        codec, size = self.document.algorithm.codec, self.document.message
-        if codec.linear:
-            return lambda code: code  # a call of JAX would cost more than all checks
-        decode = jax.jit(lambda code: codec.decode(code, size))
+    # --- changes -----------------------------------------------------------------------------------
 
-        def decoded(code: Any) -> np.ndarray:
-            with self.document.precision():
-                return np.asarray(decode(code))
+    def change(self, document: RunDocument, rename: Mapping[str, str] = {}) -> None:
+        """Continues with another revision of the document; `rename`: new names by old ones."""
+        if document.clients == self.document.clients and document.computes_as(self.document):
+            self._take_rules(document)
+            return
+        before = copy.copy(self)
+        try:
+            self._begin(document)
+            self._carry_over(before, rename)
+        except BaseException:
+            self.__dict__ = before.__dict__
+            raise
 
-        return decoded
+    def _carry_over(self, before: "Aggregator", rename: Mapping[str, str]) -> None:
+        old = {rename.get(name, name): k for name, k in before.indices.items()}
+        rows = [(k, old[name]) for name, k in self.indices.items() if name in old]
+        with self.document.precision():
+            server = carried_over(before.server, self.server, self._shapes, rows)
+            self.server, self.model = server, np.asarray(self._current(server))
+        for new, was in rows:
+            for name in PER_CLIENT:
+                getattr(self, name)[new] = getattr(before, name)[was]
+            self.refused[new] = before.refused[was]
+        if self.document.lockstep:  # those that come begin where the others are
+            self.received[list(set(self.indices.values()) - {new for new, _ in rows})] = before.step
+        self.watch.take(before.watch, rows)
+        self.epoch, self.version, self.step = before.epoch, before.version, before.step
+        self.most_pending = max(self.most_pending, before.most_pending)
+        self.bases = before.bases
+        self._update_quarantine()
+        places = {was: new for new, was in rows}
+        for (was, step), row in before.waiting.items():
+            if was in places:
+                self.waiting[places[was], step] = row._replace(k=places[was])
+        self.uploaded = Counter(k for k, _ in self.waiting)
 
-    def _started(self) -> Any:
-        document = self.document
-        return document.algorithm.start(
-            run_context.first_params(document, self._key), document.setting
-        )[0]
-
-    def _encoded(self, params: Any, t: Any) -> Any:
-        codec = self.document.algorithm.downlink
-        assert codec is not None
-        return run_context.encoded_broadcast(codec, params, self._key, t)
-
-    def _merged(self, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
-        algorithm = self.document.algorithm
-        collected = algorithm.collect.gather(got, self.document.setting.clients)
-        return algorithm.merge(server, collected, self.document.gradient, t)
+    def _shapes(self, clients: int) -> Any:
+        """The shapes of the server's state for so many clients."""
+        return jax.eval_shape(partial(_started, self.document, self._key, clients))
 
     # --- snapshots ---------------------------------------------------------------------------------
 
@@ -382,12 +403,13 @@ class Aggregator:
         `unfinished`: chunks of an upload are before that sequence, and its last ones have not come.
         """
         values = {
-            "digest": self.document.digest.hex(),
+            "document": self.document.stored,
             "epoch": self.epoch,
             "version": self.version,
             "step": self.step,
             "sequence": sequence,
             "unfinished": unfinished,
+            "pending": self.most_pending,
             "refused": [dict(each) for each in self.refused],
         }
         leaves = map(np.asarray, jax.tree.leaves(self.server))
@@ -395,14 +417,11 @@ class Aggregator:
         per_client = {name: getattr(self, name) for name in PER_CLIENT}
         return pack(values, arrays | per_client | self.watch.arrays())
 
-    def restore(self, data: bytes) -> tuple[int, bool]:
-        """Restores a snapshot. Returns the sequence to read from, and whether an upload was unfinished there."""
-        found: Bundle = unpack(data, "the hub's state")
-        if found.values["digest"] != self.document.digest.hex():
-            raise BrokenRun(
-                f"{self.document.rules.run}: the NATS server has a run of this name with another document: "
-                "choose another name"
-            )
+    def restore(self, found: Bundle, document: RunDocument) -> tuple[int, bool]:
+        """Restores a snapshot and its document. Returns the sequence to read from, and whether an upload was
+        unfinished there.
+        """
+        self._begin(document)
         leaves, tree = jax.tree.flatten(self.server)
         stored = [found.arrays[f"server {n}"] for n in range(len(leaves))]
         with self.document.precision():
@@ -413,8 +432,27 @@ class Aggregator:
         self.watch.restore(found.arrays)
         self._update_quarantine()
         self.epoch, self.version = found.values["epoch"], found.values["version"]
-        self.step = found.values["step"]
+        self.step, self.most_pending = found.values["step"], found.values["pending"]
         self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}
         self._store_base()
         return int(found.values["sequence"]), bool(found.values["unfinished"])
+
+
+def _started(document: RunDocument, key: Any, clients: int | None = None) -> Any:
+    """The first state of the server, for the clients of the run or for so many."""
+    setting = document.setting if clients is None else document.setting._replace(clients=clients)
+    first = run_context.first_params(document, key) if document.start is None else document.start
+    return document.algorithm.start(first, setting)[0]
+
+
+def _encoded(document: RunDocument, key: Any, params: Any, t: Any) -> Any:
+    codec = document.algorithm.downlink
+    assert codec is not None
+    return run_context.encoded_broadcast(codec, params, key, t)
+
+
+def _merged(document: RunDocument, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
+    algorithm = document.algorithm
+    collected = algorithm.collect.gather(got, document.setting.clients)
+    return algorithm.merge(server, collected, document.gradient, t)

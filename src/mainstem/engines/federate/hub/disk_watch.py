@@ -10,8 +10,8 @@ import nats.errors
 from nats.js import JetStreamContext
 from nats.js.api import StreamConfig
 
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.protocol.subjects import Subjects
-from mainstem.engines.federate.transport.tasks import log
 
 TIMEOUT = 5.0  # seconds within which a message must be stored
 
@@ -28,22 +28,19 @@ class DiskWatch:
             subjects.broadcast_stream: (subjects.status, status),
             f"KV_{subjects.bucket}": (f"$KV.{subjects.bucket}.probe", bytes),
         }
-        self._stores = True
+        self.stores = True  # what it is sent, as far as is known
 
     async def removed(self) -> bool:
         """Whether streams were removed because they do not store although there is room."""
         failed = [stream for stream in self._messages if not await self._is_stored(stream)]
-        if not failed:
-            return False
-        if self._stores:
-            log.error("%s: the NATS server stores nothing: is its disk full?", self._run)
-        self._stores = False
-        if not await self._has_room():
+        self.stores = not failed
+        if self.stores or not await self._has_room():
             return False
         for stream in failed:
             await self._js.delete_stream(stream)
-        self._stores = True
-        log.warning("%s: the NATS server has room again: streams are made anew", self._run)
+        self.stores = True
+        text = "the NATS server has room again: streams are made anew"
+        event_log.warning("server_has_room", text, run=self._run)
         return True
 
     async def _is_stored(self, stream: str) -> bool:

@@ -1,4 +1,4 @@
-"""Serves a run: reads uploads, runs rounds (merge, store, broadcast), answers commands, publishes the status.
+"""Serves a run: reads uploads, runs rounds (merge, store, broadcast), obeys orders, publishes the status.
 
 The upload stream is a log. The stored state names the sequence to read from. After a restart the hub reads from
 there, and skips an upload whose step is not newer than its client's received step. So each upload is merged once.
@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,32 +19,50 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
-from mainstem.engines.federate import faults, full_disk
+from mainstem.engines.federate import event_log, faults, full_disk
+from mainstem.engines.federate.hub import orders
 from mainstem.engines.federate.hub.aggregator import Aggregator
-from mainstem.engines.federate.hub.client_status import client_statuses
+from mainstem.engines.federate.hub.alarms import Alarm, Alarms
+from mainstem.engines.federate.hub.certificate_watch import CertificateWatch
+from mainstem.engines.federate.hub.checkpoints import Checkpoints
+from mainstem.engines.federate.hub.clients import Clients
 from mainstem.engines.federate.hub.disk_watch import DiskWatch
 from mainstem.engines.federate.hub.guard_report import GuardReport
+from mainstem.engines.federate.hub.health import Health
 from mainstem.engines.federate.hub.intake import Intake
 from mainstem.engines.federate.hub.loss_alarm import LossAlarm
 from mainstem.engines.federate.hub.merge_log import MergeLog
-from mainstem.engines.federate.hub.positions import Positions, now
-from mainstem.engines.federate.hub.presence import Presence
+from mainstem.engines.federate.hub.metrics import Metrics
+from mainstem.engines.federate.hub.model_file import write_model
+from mainstem.engines.federate.hub.positions import now
+from mainstem.engines.federate.hub.recent_rate import RecentRate
+from mainstem.engines.federate.hub.round_clock import RoundClock
 from mainstem.engines.federate.hub.state_copy import StateCopy, later
-from mainstem.engines.federate.protocol.candidate import Compared, against
+from mainstem.engines.federate.hub.status import client_statuses, run_status
+from mainstem.engines.federate.protocol.candidate import against
+from mainstem.engines.federate.protocol.changes import Change, continued
 from mainstem.engines.federate.protocol.chunking import split
-from mainstem.engines.federate.protocol.heartbeats import GOODBYE, Position, pack_hub, read_client
-from mainstem.engines.federate.protocol.messages import HEADROOM, Broadcast, pack_broadcast
+from mainstem.engines.federate.protocol.heartbeats import Position, pack_hub
+from mainstem.engines.federate.protocol.messages import (
+    HEADROOM,
+    Broadcast,
+    Reason,
+    Refused,
+    pack_broadcast,
+)
 from mainstem.engines.federate.protocol.run_document import RunDocument, encode
+from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
 from mainstem.engines.federate.transport.state_store import StateStore, StoredState
 from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
-from mainstem.engines.federate.transport.tasks import log
+from mainstem.errors import MainstemError
 
 HEARTBEAT = 1.0  # seconds between two heartbeats of the hub
 UPKEEP = 1.0  # seconds between two copies of the state, purges of merged uploads and status reports
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 DISK = 10.0  # seconds between two looks at whether the NATS server stores
+CERTIFICATE = 60.0  # seconds between two looks at the server's certificate
 SENT = 2  # turns of the event loop after which nats-py has sent what it was given
 RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
 
@@ -58,40 +76,38 @@ class Hub:
         connection: Client,
         replicas: int = 1,
         folder: Path | None = None,
+        metrics: Metrics | None = None,
+        connect: Callable[[], Awaitable[Client]] | None = None,
     ):
-        self.document = document
         self.aggregator = Aggregator(document)
         self.subjects = document.subjects
         self._connection = connection
         self._js: JetStreamContext = connection.jetstream(timeout=10)
         self._replicas = replicas
         self._max_message = connection.max_payload - HEADROOM
-        self._intake = Intake(self.aggregator, connection, self._js, self._on_upload)
-        self._positions = Positions(document.quorum, self.aggregator.next_sync)
+        self._alarms = Alarms(document.rules.run)
+        self._clients = Clients(self.aggregator, self._alarms, self._notify, self._on_goodbye)
+        self._presence = self._clients.presence
+        self._intake = Intake(
+            self.aggregator, connection, self._js, self._presence, self._on_upload
+        )
+        self._clock = RoundClock(self.aggregator, self._presence, self._waits)
         self._saving = asyncio.Lock()
         self._stored = 1  # uploads before this sequence are merged, and the state is stored
-        self._changed = asyncio.Event()  # a merge may be due
-        self._first: float | None = None  # when the first waiting upload came
-        self._counting = False  # whether the round waits for its deadline
-        self._paused = False  # by order
+        self.paused = False  # by order
         self._alarm = LossAlarm(self.aggregator)
         self._finished = False
         self.stopped = False
         self._ended = False  # whether `serve` has
         self._stop_time: float | None = None
-        self._connected = True
-        self._presence = Presence()
-        self._heartbeats = ClientHeartbeats(
-            connection, self.subjects, document.clients, self._on_heartbeat
-        )
-        self._compared: dict[
-            str, Compared
-        ] = {}  # latest comparison of each client with a candidate
+        self._health = Health(self.aggregator, self._presence, self._alarms)
+        self._certificate = CertificateWatch(connection, connect)
         self._disk = DiskWatch(self._js, self.subjects, self._packed_status)
         self._folder = folder
+        self._metrics = metrics
+        self._checkpoints = Checkpoints(folder, self.aggregator)
         self._merge_log: MergeLog | None = None
-        self._started = time.monotonic()
-        self._rounds = 0  # since this process started
+        self._rounds = RecentRate()
 
     # --- opening -----------------------------------------------------------------------------------
 
@@ -100,35 +116,53 @@ class Hub:
         self._store = await StateStore.open(
             self._js, self.subjects.bucket, self._max_message, self._replicas, self._gives_up
         )
-        await self._create_streams()
         self._copy = StateCopy(self._folder, self.document.rules.run)
-        await self._restore()
-        self._guard_report = GuardReport(
-            self.document.rules.run, self.document.clients, self.aggregator.stopped()
-        )
+        before = await self._restore()
         if self._folder is not None:
             path = self._folder / "merges.jsonl"
-            self._merge_log = MergeLog(path, self.aggregator.version)
+            self._merge_log = MergeLog(path, self.aggregator.version, before.revision)
             self._write_log = full_disk.Writer(str(path))
+        if before.revision != self.document.revision:
+            self._log_change("the file was edited")
+        self._guard_report = GuardReport(self.aggregator.stopped())
         await self._store_and_broadcast(document=True)
         self._copy.write()
-        await self._connection.subscribe(self.subjects.control, cb=self._on_command)
+        await self._connection.subscribe(self.subjects.control, cb=self._on_order)
+        clients, heard = self.document.clients, self._clients.on_heartbeat
+        self._heartbeats = ClientHeartbeats(self._connection, self.subjects, clients, heard)
         await self._heartbeats.open()
         await self._publish_status()
 
     async def _create_streams(self) -> None:
         most = min(self.aggregator.most_bytes, self._max_message) + HEADROOM
-        await create_streams(self._js, self.document, self._intake.chunks, most, self._replicas)
+        await create_streams(self._js, self.document, self._intake.room, most, self._replicas)
 
-    async def _restore(self) -> None:
-        """Restores the later of the states on the server and in the folder, and reads uploads from there on."""
+    @property
+    def document(self) -> RunDocument:
+        """The run document, in its newest revision."""
+        return self.aggregator.document
+
+    async def _restore(self) -> RunDocument:
+        """Restores the later of the states on the server and in the folder, and reads uploads from there on.
+
+        Returns the document of that state; what was edited in the file since is applied to it.
+        """
         there, here = await self._store.read(), self._copy.read()
         found, uploads = later(there, here, self.document.rules.run), self._intake.log
         if found is None:
             self.aggregator.begin_epoch(now(), 0)
+            await self._create_streams()
             await uploads.read_from(1)
-            return
-        uploads.next, unfinished = self.aggregator.restore(found.data)
+            return self.document
+        bundle = unpack(found.data, "the hub's state")
+        before, after = continued(bundle.values["document"], self.document)
+        uploads.next, unfinished = self.aggregator.restore(bundle, before)
+        if after.revision == before.revision:
+            self.aggregator.document = after
+        else:
+            self.aggregator.change(after)
+        self._intake.follow_roster()
+        await self._create_streams()
         if self.document.algorithm.collect.based:
             async for broadcast in stored_broadcasts(self._js, self.document):
                 self.aggregator.add_base(broadcast)
@@ -138,12 +172,9 @@ class Hub:
         await uploads.read_from(uploads.next if complete else 1)
         if not complete:
             what = "" if there is None else f", and an older state, of merge {there.version}"
-            log.warning(
-                "%s: the NATS server has lost uploads of this run%s: it continues at merge %d, in a new epoch",
-                self.document.rules.run,
-                what,
-                found.version,
-            )
+            text = f"the NATS server has lost uploads of this run{what}: it continues at merge {found.version}"
+            self._alarms.happened(Alarm.STORE_LOST, f"{text}, in a new epoch")
+        return before
 
     async def _store_and_broadcast(self, document: bool = False) -> None:
         """Stores the state, and then publishes the model, after the document if asked: a restart loses neither."""
@@ -172,56 +203,23 @@ class Hub:
 
     # --- messages ----------------------------------------------------------------------------------
 
-    def _on_upload(self, client: str, accepted: bool) -> None:
-        """A merge may be due now. After a refusal too: a client that is quarantined now is no longer expected."""
-        self._presence.uploaded(client)
-        if accepted:
-            self._first = self._first or time.monotonic()
-        counts = accepted and not self._counting and self._time_left() is not None
-        if counts or self._is_complete():
-            self._changed.set()
+    def _on_upload(self, client: str, refusal: Refused | None) -> None:
+        if refusal is None:
+            self._presence.uploaded(client)
+        elif refusal.reason is Reason.SESSION:
+            self._clients.report_twice(client)
+        self._clock.arrived(refusal is None)
 
-    def _on_heartbeat(self, client: str, data: bytes) -> None:
-        if data == GOODBYE:
-            self._presence.left(client)
-            if self._is_complete():  # it is no longer expected
-                self._changed.set()
-            return
-        self._presence.came(client)
-        with contextlib.suppress(ValueError, TypeError):
-            position, session, compared = read_client(data)
-            if self._presence.is_twice(client, session):
-                log.warning(
-                    "%s: client %s is there twice: is its folder a copy? Uploads of one of the two are refused",
-                    self.document.rules.run,
-                    client,
-                )
-            self._positions.note(client, position)
-            if compared is not None:
-                self._compared[client] = compared
+    def _on_goodbye(self) -> None:
+        self._clock.left()
 
-    async def _on_command(self, message: Msg) -> None:
-        """Executes pause, resume, back, finish or candidate, and answers with the status."""
-        command, refused = message.data.decode(errors="replace"), None
-        if command == "pause":
-            self._paused = True
-        elif command == "resume":
-            self._resume()
-        elif command == "back" and self._alarm.good is not None:
-            await self._go_back(self._alarm.good)
-        elif command == "back":
-            refused = "there is no earlier model to go back to"
-        elif command == "finish":
-            self._finished = True
-        elif command != "candidate":
-            refused = f"there is no command {command!r}"
-        elif self.document.algorithm.personal:
-            refused = "a candidate must be a whole model, and the hub has the shared part only"
-        else:
-            candidate = pack_broadcast(self.aggregator.broadcast())
-            await self._publish_model(self.subjects.candidate, candidate)
-        self._changed.set()
-        answer = self.status() if refused is None else {"refused": refused}
+    async def _notify(self, client: str, refusal: Refused, session: int) -> None:
+        await self._intake.notify(client, refusal, session)
+
+    async def _on_order(self, message: Msg) -> None:
+        """Executes an order, and answers with the status."""
+        answer = await orders.execute(self, message.data)
+        self._clock.changed.set()
         await message.respond(json.dumps(answer).encode())
 
     # --- rounds ------------------------------------------------------------------------------------
@@ -233,20 +231,19 @@ class Hub:
             self._send_heartbeats(),
             self._renew_heartbeats(),
             self._watch_disk(),
+            self._watch_certificate(),
         )
-        background.add_done_callback(lambda _: self._changed.set())
+        background.add_done_callback(lambda _: self._clock.changed.set())
         try:
             while not self.finished and not self.stopped and not background.done():
-                if await self._merge_is_due():
+                if await self._clock.is_due():
                     await self._round()
             if background.done():
                 await background  # raises its error
             await retry(self._publish_status, self._gives_up)
         except GivenUp:
-            log.warning(
-                "%s: ended while the NATS server did not answer; what it has not stored is merged again later",
-                self.document.rules.run,
-            )
+            text = "ended while the NATS server did not answer; what it has not stored is merged again later"
+            event_log.warning("ended_without_server", text, run=self.document.rules.run)
         finally:
             self._ended = True
             self._copy.write()
@@ -264,7 +261,7 @@ class Hub:
         """
         self.stopped = True
         self._stop_time = self._stop_time or time.monotonic()
-        self._changed.set()
+        self._clock.changed.set()
 
     def _gives_up(self) -> bool:
         """Whether it was asked to stop some time ago: then it no longer waits for the server."""
@@ -276,52 +273,25 @@ class Hub:
         ended = self.document.lockstep and self.document.rules.steps and self.aggregator.due == 0
         return self._finished or bool(ended)
 
-    @property
     def _waits(self) -> bool:
         """Whether nothing is merged until an order comes."""
-        return self._paused or self._alarm.holds
-
-    async def _merge_is_due(self) -> bool:
-        """Waits until all expected uploads are in, or the deadline passes with a quorum, or something changes."""
-        if self._is_complete() and not self._waits:
-            return True
-        self._changed.clear()
-        left = self._time_left()
-        self._counting = left is not None
-        if left is None:
-            await self._changed.wait()
-            return self._is_complete() and not self._waits
-        try:
-            async with asyncio.timeout(left):
-                await self._changed.wait()
-        except TimeoutError:
-            return self.aggregator.has_quorum() and not self._waits
-        return self._is_complete() and not self._waits
-
-    def _is_complete(self) -> bool:
-        """Whether all expected uploads are in. At the free pace, nothing is expected of clients that are lost."""
-        if self.document.lockstep:
-            return self.aggregator.is_complete()
-        absent = self._presence.absent(self.aggregator.indices)
-        return self.aggregator.is_complete(absent)
-
-    def _time_left(self) -> float | None:
-        """Seconds until the deadline of the current round."""
-        if self.document.rules.deadline is None or self._first is None or self._waits:
-            return None
-        if not self.aggregator.has_quorum():
-            return None
-        return max(0.0, self._first + self.document.rules.deadline - time.monotonic())
+        return self.paused or self._alarm.holds
 
     async def _round(self) -> None:
         """Merges, stores and broadcasts."""
-        passed, first = not self._is_complete(), self._first or time.monotonic()
+        passed, first = not self._clock.is_complete(), self._clock.first or time.monotonic()
         entered = self.aggregator.merge()
-        self._first = None
-        self._rounds += 1
+        self._clock.first = None
+        self._rounds.add()
+        self._checkpoints.store()
         self._alarm.check()
-        stopped = self._guard_report.update(self.aggregator.stopped(), entered)
-        self._log_merge(entered, passed, time.monotonic() - first, stopped)
+        stopped = self._guard_report.update(
+            self.document.clients, self.aggregator.stopped(), entered
+        )
+        waited = time.monotonic() - first
+        self._log_merge(entered, passed, waited, stopped)
+        if self._metrics is not None:
+            self._metrics.merged(waited)
         async with self._saving:
             await self._store_and_broadcast()
         faults.reach("hub after broadcast")
@@ -329,17 +299,68 @@ class Hub:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 await self._intake.purge(self._stored)
 
-    def _resume(self) -> None:
-        self._paused = False
+    # --- orders ------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Goes on merging."""
+        self.paused = False
         self._alarm.resume()
 
-    async def _go_back(self, version: int) -> None:
-        """Publishes an earlier model as the newest, and goes on from there."""
+    def finish(self) -> None:
+        """Ends the run."""
+        self._finished = True
+
+    async def go_back(self, merge: int | None = None) -> None:
+        """Publishes an earlier model as the newest, and goes on from there; by default the last good one."""
+        earlier = self._alarm.last_good if merge is None else self._checkpoints.read(merge)
+        version = self._alarm.good if merge is None else merge
         async with self._saving:
-            self._alarm.go_back()
+            self.aggregator.version += 1
+            dropped = self.aggregator.go_back(*earlier)
             await self._store_and_broadcast()
-        log.warning("%s: has gone back to the model of merge %d", self.document.rules.run, version)
-        self._resume()
+            self._add_to_log({"back": version, "dropped": dropped})
+        text = f"has gone back to the model of merge {version}"
+        event_log.warning("went_back", text, run=self.document.rules.run)
+        self.resume()
+
+    def write_model(self) -> None:
+        """Writes the present model to the folder."""
+        if self._folder is None:
+            raise MainstemError("this hub has no folder")
+        path = write_model(self._folder, self.aggregator)
+        event_log.info("model_written", f"{path} is written", run=self.document.rules.run)
+
+    async def publish_candidate(self) -> None:
+        """Has clients compare themselves with the present model."""
+        candidate = pack_broadcast(self.aggregator.broadcast())
+        await self._publish_model(self.subjects.candidate, candidate)
+
+    def forgive(self, client: str) -> None:
+        """Ends the quarantine of a client."""
+        if client not in self.aggregator.indices:
+            raise MainstemError(f"{self.document.rules.run}: has no client {client!r}")
+        self.aggregator.forgive(client)
+        self._alarms.forget(client)
+
+    async def change(self, document: RunDocument, change: Change) -> None:
+        """Goes on with another revision of the document, from the next merge on."""
+        async with self._saving:
+            self.aggregator.change(document, change.rename)
+            self._intake.follow_roster()
+            await self._create_streams()
+            await self._store_and_broadcast(document=True)
+            self._copy.write()
+            self._log_change(str(change))
+        await self._heartbeats.follow(document.clients)
+        self._clock.changed.set()
+
+    def _log_change(self, what: str) -> None:
+        """Logs a change, in force from the next merge on."""
+        text = f"{what}, from merge {self.aggregator.version + 1} on"
+        event_log.warning("changed", text, run=self.document.rules.run)
+        self._add_to_log({"changed": what, "document": self.document.content})
+
+    # --- log of merges -----------------------------------------------------------------------------
 
     def _log_merge(
         self,
@@ -348,16 +369,20 @@ class Hub:
         waited: float,
         stopped: dict[str, list[str]],
     ) -> None:
-        if self._merge_log is not None:
-            line = {
-                "version": self.aggregator.version,
+        self._add_to_log(
+            {
                 "step": self.aggregator.step,
-                "time": round(time.time(), 3),
                 "waited": round(waited, 4),  # seconds since the first upload
                 "deadline": passed,  # whether it has passed
                 "uploads": entered,  # client, step, staleness
                 **stopped,
             }
+        )
+
+    def _add_to_log(self, what: dict[str, Any]) -> None:
+        if self._merge_log is not None:
+            now = {"version": self.aggregator.version, "time": round(time.time(), 3)}
+            line = now | {"revision": self.document.revision} | what
             self._write_log(partial(self._merge_log.add, line))
 
     # --- background tasks --------------------------------------------------------------------------
@@ -367,14 +392,12 @@ class Hub:
         while not self._ended:
             await asyncio.sleep(UPKEEP)
             self._copy.write()
-            self._watch_connection()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 if not await self._intake.log.check():
                     await self._refill()
                 await self._store.check()
                 await self._follow_clients()
                 await self._intake.purge(self._stored)
-                await self._publish_status()
 
     async def _watch_disk(self) -> None:
         """Looks whether the NATS server stores what it is sent."""
@@ -384,16 +407,19 @@ class Hub:
                 if await self._disk.removed():
                     await self._refill()
 
+    async def _watch_certificate(self) -> None:
+        """Looks at the certificate of the NATS server, which may be renewed while this hub is connected."""
+        while not self._ended:
+            await asyncio.sleep(CERTIFICATE)
+            await self._certificate.renew()
+
     async def _refill(self) -> None:
         """Makes the streams anew, from memory: the server has lost them, or was restored from a backup."""
         await self._store.create()
         await self._create_streams()
-        log.error(
-            "%s: the NATS server has lost uploads of this run, as after a restored backup: it continues at merge "
-            "%d, in a new epoch; clients send again what was not merged",
-            self.document.rules.run,
-            self.aggregator.version,
-        )
+        text = "the NATS server has lost uploads of this run, as after a restored backup: it continues at merge "
+        text += f"{self.aggregator.version}, in a new epoch; clients send again what was not merged"
+        self._alarms.happened(Alarm.STORE_LOST, text)
         self._stored = 1
         await self._intake.restart()
         await self._begin_epoch(self.aggregator.epoch, 0)
@@ -403,15 +429,11 @@ class Hub:
         hub = self._position()
         if self.document.lockstep and not hub.step:
             return  # the run has ended
-        was = self._positions.ahead(hub)
+        was = self._clients.positions.ahead(hub)
         if was is not None:
-            log.error(
-                "%s: was at merge %d, and is at merge %d after a loss or a restored backup: it continues there, "
-                "in a new epoch",
-                self.document.rules.run,
-                was.version,
-                self.aggregator.version,
-            )
+            text = f"was at merge {was.version}, and is at merge {self.aggregator.version} after a loss"
+            text += " or a restored backup: it continues there, in a new epoch"
+            self._alarms.happened(Alarm.STORE_LOST, text)
             await self._begin_epoch(was.epoch, was.step)
 
     async def _begin_epoch(self, after: int, step: int) -> None:
@@ -420,29 +442,34 @@ class Hub:
             self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
             await self._store_and_broadcast(document=True)
             self._copy.write()
-        self._changed.set()
+        self._clock.changed.set()
 
     def _position(self) -> Position:
         """Where this hub is in the run."""
         due = self.aggregator.due if self.document.lockstep else 0
         return Position(self.aggregator.epoch, self.aggregator.version, due)
 
-    def _watch_connection(self) -> None:
-        """Logs that the connection is lost, and that it is back."""
-        if self._connection.is_connected != self._connected:
-            self._connected = not self._connected
-            what = "is back" if self._connected else "is lost: merges wait until it is back"
-            log.warning("%s: the connection to the NATS server %s", self.document.rules.run, what)
-
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats; in lockstep with the clients whose upload is missing, so that they send it again."""
         while not self._ended:
             await asyncio.sleep(HEARTBEAT)
+            self._check_health()
             position = self._position()
             missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
+            heartbeat = pack_hub(position, self.document.revision, missing)
+            status = self._packed_status()
             with contextlib.suppress(nats.errors.Error):
-                data = pack_hub(position, missing)
-                await self._connection.publish(self.subjects.hub_heartbeat, data)
+                await self._connection.publish(self.subjects.hub_heartbeat, heartbeat)
+                await self._connection.publish(self.subjects.status, status)
+
+    def _check_health(self) -> None:
+        """Raises and clears alarms."""
+        self._health.check_server(self._connection.is_connected, self._disk.stores)
+        self._health.check_certificate(self._certificate.days)
+        written = None if self._merge_log is None else self._write_log.failed
+        self._health.check_folder(written or self._copy.failed)
+        self._health.check_rounds(self._clock.first, self._alarm.holds, self._waits())
+        self._health.check_clients(self._guard_report.left_out)
 
     async def _renew_heartbeats(self) -> None:
         """Keeps the clients' heartbeats coming."""
@@ -455,31 +482,30 @@ class Hub:
 
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
-        aggregator = self.aggregator
-        waits = "held" if self._alarm.holds else "paused"
-        state = "finished" if self.finished else waits if self._waits else "running"
-        state = state if self._connection.is_connected else "disconnected"
-        since = max(time.monotonic() - self._started, 1e-9)
-        broadcast = aggregator.version * self.document.broadcast_bytes
-        return {
-            "run": self.document.rules.run,
-            "state": state,
-            "pace": self.document.rules.pace,
-            "epoch": aggregator.epoch,
-            "version": aggregator.version,
-            "step": aggregator.step,
-            "rounds_per_second": round(self._rounds / since, 2),
-            "bytes_down": broadcast * len(self.document.clients),  # as the simulator counts them
-            "waiting": {
-                "clients": len(aggregator.uploaded),
-                "quorum": self.document.quorum,
-            },
-            "candidate": against(list(self._compared.values())),
-            "clients": client_statuses(aggregator, self._presence, self._first),
+        clients = client_statuses(self.aggregator, self._presence, self._clock.first)
+        return run_status(self.aggregator, self._state, clients) | {
+            "rounds_per_second": round(self._rounds.per_second(), 2),
+            "certificate_days": self._certificate.days,
+            "checkpoints": self._checkpoints.merges[-8:],
+            "candidate": against(list(self._clients.compared.values())),
+            "alarms": self._alarms.current(),
         }
 
+    @property
+    def _state(self) -> str:
+        if self.finished:
+            return "finished"
+        if self.stopped:
+            return "stopped"
+        if not self._connection.is_connected:
+            return "disconnected"
+        return "held" if self._alarm.holds else "paused" if self.paused else "running"
+
     def _packed_status(self) -> bytes:
-        return json.dumps(self.status()).encode()
+        status = self.status()
+        if self._metrics is not None:
+            self._metrics.update(status)
+        return json.dumps(status).encode()
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, self._packed_status())

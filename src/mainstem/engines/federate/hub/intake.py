@@ -15,24 +15,29 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
-from mainstem.engines.federate.hub.aggregator import HARMLESS, Aggregator
+from mainstem.engines.federate import event_log
+from mainstem.engines.federate.hub.aggregator import Aggregator
+from mainstem.engines.federate.hub.presence import Presence
 from mainstem.engines.federate.protocol.chunking import Reassembler
-from mainstem.engines.federate.protocol.messages import HEADROOM, Reason, Refused
-from mainstem.engines.federate.transport.streams import room
+from mainstem.engines.federate.protocol.messages import HEADROOM, Refused, session_of
+from mainstem.engines.federate.transport.streams import room_for
 from mainstem.engines.federate.transport.upload_log import UploadLog
 
 NOTICE = 1.0  # seconds between two notices to a client of what was refused
+MOST_NOTIFIED = 4096  # sessions that are remembered
+LINE = 60.0  # seconds between two lines of the log on what of a client was refused
 
 
 class Intake:
-    """Gives uploads to the aggregator; calls `arrived(client, accepted)` after each message."""
+    """Gives uploads to the aggregator; calls `arrived` with the client and the refusal, if any, of each upload."""
 
     def __init__(
         self,
         aggregator: Aggregator,
         connection: Client,
         js: JetStreamContext,
-        arrived: Callable[[str, bool], None],
+        presence: Presence,
+        arrived: Callable[[str, Refused | None], None],
     ):
         most = aggregator.most_bytes
         self.chunks = -(-most // (connection.max_payload - HEADROOM))  # messages of an upload
@@ -41,13 +46,24 @@ class Intake:
         self._subjects = aggregator.document.subjects
         self._connection = connection
         self._js = js
+        self._presence = presence
         self._arrived = arrived
-        self._room = room(aggregator.document, self.chunks)
-        self._reassemblers = {name: Reassembler(most) for name in aggregator.document.clients}
+        self._reassemblers: dict[str, Reassembler] = {}
+        self.follow_roster()
         self._begun: dict[str, int] = {}  # sequence of the first chunk of an unfinished upload
         self._accepted: Counter[str] = Counter()  # messages of each client in the stream
         self._purged = 1  # servers up to 2.11 take "before 1" for everything
-        self._notified: dict[str, float] = {}  # when each client last got a notice
+        self._notified: dict[tuple[str, int], float] = {}  # when each session last got a notice
+        self._lines: dict[str, float] = {}  # when a refusal of each client was last logged
+
+    def follow_roster(self) -> None:
+        """Reads uploads of the clients that are in the roster now, with the room that the rules give them."""
+        document, most = self._aggregator.document, self._aggregator.most_bytes
+        known = self._reassemblers
+        self._reassemblers = {
+            name: known.get(name) or Reassembler(most) for name in document.clients
+        }
+        self.room = room_for(self._aggregator.most_pending, self.chunks)
 
     @property
     def unfinished(self) -> bool:
@@ -62,7 +78,7 @@ class Intake:
     @property
     def is_crowded(self) -> bool:
         """Whether a client has used half of its room in the stream."""
-        return max(self._accepted.values(), default=0) >= self._room // 2
+        return max(self._accepted.values(), default=0) >= self.room // 2
 
     async def restart(self) -> None:
         """Reads the stream from its beginning: it is a new one."""
@@ -91,14 +107,15 @@ class Intake:
             if data is None:
                 return
             self._begun.pop(client)
-            self._aggregator.accept(client, data, begun)
+            self._aggregator.accept(client, data, begun, self._presence.is_present(client))
         except Refused as refusal:
             self._begun.pop(client, None)
-            await self._notify(client, refusal)
-            self._arrived(client, False)
+            self._log(client, refusal)
+            await self.notify(client, refusal, session_of(message.data))
+            self._arrived(client, refusal)
             return
         self._accepted[client] += self.chunks
-        self._arrived(client, True)
+        self._arrived(client, None)
 
     def _reassembled(self, client: str, data: bytes) -> bytes | None:
         try:
@@ -107,13 +124,30 @@ class Intake:
             self._aggregator.refuse(self._aggregator.indices[client], refusal.reason)
             raise
 
-    async def _notify(self, client: str, refusal: Refused) -> None:
-        """Sends a refusal to its client, if an honest client can cause it; one a second."""
+    def _log(self, client: str, refusal: Refused) -> None:
+        """Logs a refusal; one a minute of each client. The status counts all."""
         now = time.monotonic()
-        if now - self._notified.get(client, -math.inf) < NOTICE:
+        if now - self._lines.get(client, -math.inf) >= LINE:
+            self._lines[client] = now
+            run, total = self._subjects.run, self._refused(client).total()
+            text = f"an upload was refused: {refusal}; {total} since the run began"
+            event_log.warning(
+                "upload_refused", text, run=run, client=client, reason=refusal.reason, total=total
+            )
+
+    def _refused(self, client: str) -> Counter[str]:
+        return self._aggregator.refused[self._aggregator.indices[client]]
+
+    async def notify(self, client: str, refusal: Refused, session: int) -> None:
+        """Sends a refusal to a session of a client; one a second."""
+        now = time.monotonic()
+        if now - self._notified.get((client, session), -math.inf) < NOTICE:
             return
-        if refusal.reason in HARMLESS or refusal.reason is Reason.VERSION:
-            self._notified[client] = now
-            notice = json.dumps({"reason": refusal.reason, "message": str(refusal)})
-            with contextlib.suppress(nats.errors.Error):
-                await self._connection.publish(self._subjects.refusals(client), notice.encode())
+        if len(self._notified) > MOST_NOTIFIED:
+            self._notified.clear()
+        self._notified[client, session] = now
+        notice = {"reason": refusal.reason, "message": str(refusal), "session": session}
+        with contextlib.suppress(nats.errors.Error):
+            await self._connection.publish(
+                self._subjects.refusals(client), json.dumps(notice).encode()
+            )

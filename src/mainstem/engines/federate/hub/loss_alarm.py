@@ -1,9 +1,9 @@
 """The alarm of a hub: when losses have grown too far, the run goes back to the last good model, or holds."""
 
-from typing import Any
-
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.hub.aggregator import Aggregator
-from mainstem.engines.federate.transport.tasks import log
+from mainstem.engines.federate.hub.checkpoints import Earlier
+from mainstem.errors import MainstemError
 
 RETURNS = 3  # to a good model without an order; then the run holds
 
@@ -15,35 +15,40 @@ class LossAlarm:
         self.holds = False  # whether merges wait for an order
         self.returns = 0  # to a good model, without an order
         self.good: int | None = None  # the last merge after which losses were small
-        self._server: Any = None  # its state after that merge
+        self._good: Earlier | None = None  # the state after that merge
         self._aggregator = aggregator
-        self._document = aggregator.document
 
     def check(self) -> None:
         """Looks at the losses after a merge."""
-        limit = self._document.alarm
+        limit = self._aggregator.document.alarm
         if not limit:
             return
         level = self._aggregator.watch.level
         if level <= 1:  # no larger than at the beginning
-            self.good, self._server = self._aggregator.version, self._aggregator.server
+            self.good = self._aggregator.version
+            self._good = Earlier(self._aggregator.server, self._aggregator.document.clients)
         if level <= limit:
             return
-        what = f"{self._document.rules.run}: losses are {level:.0f} times those of the beginning"
-        back = "" if self.good is None else f"; --back goes to the model of merge {self.good}"
-        returns = self._document.rules.on_alarm == "return" and self.returns < RETURNS
+        document = self._aggregator.document
+        what = f"losses are {level:.0f} times those of the beginning"
+        back = "" if self.good is None else f"; `back` goes to the model of merge {self.good}"
+        returns = document.rules.on_alarm == "return" and self.returns < RETURNS
         if returns and self.good is not None:
             self.returns += 1
-            self._aggregator.go_back(self._server)
-            log.error("%s: it goes back to the model of merge %d", what, self.good)
+            self._aggregator.go_back(*self.last_good)
+            text = f"{what}: it goes back to the model of merge {self.good}"
+            event_log.error("losses_grew", text, run=document.rules.run)
         else:
             self.holds = True
-            log.error("%s: it holds: mainstem status --resume goes on%s", what, back)
+            text = f"{what}: it holds: the order `resume` goes on{back}"
+            event_log.error("losses_grew", text, run=document.rules.run)
 
-    def go_back(self) -> None:
-        """Makes the last good model the newest."""
-        self._aggregator.version += 1
-        self._aggregator.go_back(self._server)
+    @property
+    def last_good(self) -> Earlier:
+        """The last state with which losses were small."""
+        if self._good is None:
+            raise MainstemError("there is no earlier model to go back to")
+        return self._good
 
     def resume(self) -> None:
         """Goes on."""

@@ -1,4 +1,4 @@
-"""The merge log: a line of JSON for each merge, in the hub's folder.
+"""The merge log: a line of JSON for each merge and each change of the run, in the hub's folder.
 
 A line is written before the hub's state is stored. A hub that was killed between the two repeats that merge, so it
 drops the lines after its stored state when it opens the file. Each merge has exactly one line.
@@ -14,12 +14,12 @@ ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class MergeLog:
-    """Appends to the file. The hub that opens it has merged up to `version`."""
+    """Appends to the file. The hub that opens it has merged up to `version`, and made these revisions."""
 
-    def __init__(self, path: Path, version: int):
+    def __init__(self, path: Path, version: int, revision: int):
         self._path = path
         self._file = self._opened()
-        self._drop(version)
+        self._drop(version, revision)
 
     def add(self, merge: dict[str, Any]) -> None:
         """Appends a merge. It survives a kill of this process once this returns."""
@@ -37,19 +37,21 @@ class MergeLog:
     def _opened(self) -> BinaryIO:
         return self._path.open("ab+")
 
-    def _drop(self, version: int) -> None:
+    def _drop(self, version: int, revision: int) -> None:
         first = max(0, self._file.seek(0, 2) - TAIL)
         self._file.seek(first)
         lines = self._file.read().splitlines(keepends=True)
-        while lines and not _is_merged(lines[-1], version):
+        while lines and not _is_stored(lines[-1], version, revision):
             lines.pop()
         self._file.truncate(first + sum(map(len, lines)))
         self._file.seek(0, 2)
 
 
-def _is_merged(line: bytes, version: int) -> bool:
-    """Whether a line is complete, and its merge is in the stored state."""
+def _is_stored(line: bytes, version: int, revision: int) -> bool:
+    """Whether a line is complete, and its merge or change is in the stored state."""
     try:
-        return line.endswith(b"\n") and json.loads(line)["version"] <= version
+        found = json.loads(line)
+        stored = found["version"] <= version and found["revision"] <= revision
+        return line.endswith(b"\n") and stored
     except (ValueError, KeyError, TypeError):
         return False

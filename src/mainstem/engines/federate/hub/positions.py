@@ -8,8 +8,8 @@ in which nothing is lost.
 import time
 from collections.abc import Callable
 
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.protocol.heartbeats import Position
-from mainstem.engines.federate.transport.tasks import log
 
 AGAIN = 60.0  # seconds after which a client is believed again
 YEAR = 365 * 24 * 3600 * 10**6  # microseconds
@@ -22,9 +22,9 @@ def now() -> int:
 
 
 class Positions:
-    """The newest position of each client; `quorum` is the fewest clients in a merge of the run."""
+    """The newest position of each client; `quorum()` is the fewest clients in a merge of the run."""
 
-    def __init__(self, quorum: int, next_sync: Callable[[int], int]):
+    def __init__(self, quorum: Callable[[], int], next_sync: Callable[[int], int]):
         self._quorum = quorum
         self._next_sync = next_sync
         self._newest: dict[str, Position] = {}
@@ -40,7 +40,8 @@ class Positions:
         known = {name: it for name, it in self._newest.items() if it.epoch <= latest}
         for name in self._newest.keys() - known.keys():
             del self._newest[name]
-            log.warning("client %s states a time in the far future: is this clock right?", name)
+            text = f"client {name} states a time in the far future: is this clock right?"
+            event_log.warning("clock_differs", text)
         step = self._step([it.step for it in known.values()])
         found = [
             name
@@ -60,7 +61,7 @@ class Positions:
 
     def _step(self, steps: list[int]) -> int:
         """The latest step that is due for a client, at most one sync after what enough clients state."""
-        if len(steps) < self._quorum:
+        if len(steps) < self._quorum():
             return 0
-        agreed = sorted(steps)[-self._quorum]
+        agreed = sorted(steps)[-self._quorum()]
         return max((step for step in steps if step <= self._next_sync(agreed)), default=0)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping
 
 LOST = 15.0  # seconds without a message
-SESSIONS = 4  # of a client that are remembered
 PRESENT, AWAY = "present", "away"
 
 
@@ -15,31 +14,27 @@ class Presence:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
         self._left: set[str] = set()  # clients whose last message was a goodbye
-        self._sessions: dict[str, list[str]] = {}  # the last few of each client, the newest last
 
     def uploaded(self, client: str) -> None:
         """An upload came. It may have been on its way when its client left."""
         if client not in self._left:
             self._last[client] = time.monotonic()
 
-    def came(self, client: str) -> None:
-        """A heartbeat came."""
+    def came(self, client: str) -> bool:
+        """A heartbeat came. Returns whether the client was not there before."""
+        new = not self.is_present(client)
         self._left.discard(client)
         self._last[client] = time.monotonic()
+        return new
 
-    def left(self, client: str) -> None:
-        """A goodbye came."""
+    def left(self, client: str) -> bool:
+        """A goodbye came. Returns whether the client was there before."""
         self._left.add(client)
-        self._last.pop(client, None)
+        return self._last.pop(client, None) is not None
 
-    def is_twice(self, client: str, session: str) -> bool:
-        """Whether a session sends again that another one of the same client has followed."""
-        known = self._sessions.setdefault(client, [])
-        if known and known[-1] == session:
-            return False
-        again = session in known
-        self._sessions[client] = [*(each for each in known if each != session), session][-SESSIONS:]
-        return again
+    def is_present(self, client: str) -> bool:
+        """Whether it was heard lately."""
+        return time.monotonic() - self._last.get(client, -math.inf) <= LOST
 
     def absent(self, indices: Mapping[str, int]) -> set[int]:
         """The indices of the clients that are not present."""

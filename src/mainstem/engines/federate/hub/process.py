@@ -1,20 +1,25 @@
-"""Runs a hub until its run is finished or a signal comes, then writes model.npz and status.json."""
+"""Runs a hub until its run is finished or a signal comes, then writes the model and status.json."""
 
 import asyncio
 import contextlib
+import functools
 import json
 import signal
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
 
-from mainstem.disk import PRIVATE, lock, npz, private_folder, write
+from mainstem.disk import PRIVATE, lock, private_folder, write
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.hub.metrics import Metrics, MetricsServer
+from mainstem.engines.federate.hub.model_file import write_model
 from mainstem.engines.federate.own_thread import compute_in_own_thread
 from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.engines.federate.security.credentials import check_owner
+from mainstem.engines.federate.security.permissions import HUB
 from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.connection import FAILED, answering, connect
 from mainstem.engines.federate.transport.private_server import PrivateServer
@@ -29,33 +34,89 @@ def run_hub(
     document: RunDocument,
     folder: Path,
     *,
+    started: Callable[[str], None] = lambda url: None,
+    report: Report = lambda status: None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Serves a run until it is finished or a signal comes, and returns its last status.
+
+    `started` is called with the server's address, `report` with the status every second; `options` are those of
+    `opened`. After SIGTERM it returns, after Ctrl-C it raises KeyboardInterrupt.
+    """
+    compute_in_own_thread()
+    with answering():
+        return asyncio.run(_run(document, folder, started, report, options))
+
+
+async def _run(
+    document: RunDocument,
+    folder: Path,
+    started: Callable[[str], None],
+    report: Report,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    stops = _Stops()
+    async with opened(document, folder, stops=stops.is_set, **options) as (hub, url):
+        stops.end(hub)
+        started(url)
+        reporting = tasks.start(_report_status(hub, report), "the report of the status")
+        try:
+            await hub.serve()
+        finally:
+            reporting.cancel()
+    if stops.interrupted:
+        raise KeyboardInterrupt
+    return hub.status()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    document: RunDocument,
+    folder: Path,
+    *,
     url: str | None = None,
     credentials: str | Path | None = None,
     replicas: int = 1,
     sync: str = "always",
-    started: Callable[[str], None] = lambda url: None,
-    report: Report = lambda status: None,
-) -> dict[str, Any]:
-    """Serves a run until it is finished, and returns its last status.
+    metrics: str | None = None,
+    wait: float = 0.0,
+    stops: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[tuple[Hub, str]]:
+    """A hub with all that it needs, and the address of its server. At the end the model is written to `folder`.
 
-    Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there.
-    `started` is called with the server's address, `report` with the status every second. The model is written
-    to `folder` at the end, also after Ctrl-C or SIGTERM.
+    Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there;
+    else it waits up to so many seconds for the server. With an address for the `metrics`, Prometheus finds them
+    there, and health checks too. `stops()`: whether it is asked to end before it is open.
     """
-    compute_in_own_thread()
     private_folder(folder)
-    with answering(), contextlib.ExitStack() as stack:
+    async with contextlib.AsyncExitStack() as stack:
         stack.callback(lock(folder).release)
-        server = None
         if url is None:
             _refuse_old(folder)
             credentials = folder / SECRET
             server = PrivateServer(folder / "nats-server", sync, credentials)
             stack.callback(server.stop)
+            stack.callback(tasks.start(_keep_running(server), "the watch on the server").cancel)
             url = server.url
-        connecting = connect(url, credentials)
-        hub = partial(Hub, document, replicas=replicas, folder=folder)
-        return asyncio.run(_serve(connecting, hub, folder, server, lambda: started(url), report))
+        if credentials is not None:
+            check_owner(Path(credentials), HUB)
+        measured = None if metrics is None else Metrics()
+        if metrics is not None and measured is not None:
+            stack.callback(MetricsServer(metrics, measured).close)
+        connection = await connect(url, credentials, wait=wait, given_up=stops)
+        stack.push_async_callback(_close, connection)
+        again = functools.partial(connect, url, credentials)
+        hub = Hub(document, connection, replicas, folder, measured, again)
+        await hub.open()
+        try:
+            yield hub, url
+        finally:
+            _write_result(hub, folder)
+
+
+async def _close(connection: Client) -> None:
+    with contextlib.suppress(*FAILED):  # the server may be gone
+        await connection.close()
 
 
 def _refuse_old(folder: Path) -> None:
@@ -66,48 +127,37 @@ def _refuse_old(folder: Path) -> None:
         )
 
 
-async def _serve(
-    connecting: Awaitable[Client],
-    made: Callable[[Client], Hub],
-    folder: Path,
-    server: PrivateServer | None,
-    started: Callable[[], None],
-    report: Report,
-) -> dict[str, Any]:
-    connection = await connecting
-    try:
-        hub = made(connection)
-        await hub.open()
-        _stop_on_signals(hub)
-        started()
-        background = [tasks.start(_report_status(hub, report), "the report of the status")]
-        if server is not None:
-            background.append(tasks.start(_keep_running(server), "the watch on the server"))
-        try:
-            await hub.serve()
-        finally:
-            for task in background:
-                task.cancel()
-            _write_result(hub, folder)
-        if hub.stopped:
-            raise KeyboardInterrupt
-        return hub.status()
-    finally:
-        with contextlib.suppress(*FAILED):  # the server may be gone
-            await connection.close()
+class _Stops:
+    """The signals that end a hub: the first after the current round, the second at once.
 
+    SIGTERM is how a service is stopped, and no failure; Ctrl-C is an interrupt.
+    """
 
-def _stop_on_signals(hub: Hub) -> None:
-    """The first Ctrl-C or SIGTERM ends the hub after the current round, the second at once."""
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        hub.stop()
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._asked = False
+        self._hub: Hub | None = None
+        self._loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(each)
+            self._loop.add_signal_handler(each, self._stop, each)
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop)
+    def is_set(self) -> bool:
+        """Whether a signal has come."""
+        return self._asked
+
+    def end(self, hub: Hub) -> None:
+        """Has signals end this hub."""
+        self._hub = hub
+        if self._asked:
+            hub.stop()
+
+    def _stop(self, signal_: signal.Signals) -> None:
+        self._asked = True
+        self.interrupted = signal_ is signal.SIGINT
+        if self._hub is not None:
+            self._hub.stop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            self._loop.remove_signal_handler(each)
 
 
 async def _keep_running(server: PrivateServer) -> None:
@@ -116,15 +166,12 @@ async def _keep_running(server: PrivateServer) -> None:
         await asyncio.sleep(WATCH)
         if not server.running:
             code, where = server.process.returncode, server.folder / "server.log"
-            tasks.log.error(
-                "the private NATS server has ended with code %d, see %s: it is started again",
-                code,
-                where,
-            )
+            text = f"the private NATS server has ended with code {code}, see {where}: it is started again"
+            event_log.error("server_ended", text, code=code)
             try:
                 await asyncio.to_thread(server.start)
             except MainstemError as error:
-                tasks.log.error("%s", error)
+                event_log.error("server_not_started", str(error))
 
 
 async def _report_status(hub: Hub, report: Report) -> None:
@@ -135,5 +182,5 @@ async def _report_status(hub: Hub, report: Report) -> None:
 
 def _write_result(hub: Hub, folder: Path) -> None:
     """Writes the model and the status."""
-    write(folder / "model.npz", npz({"model": hub.aggregator.model}), PRIVATE)
+    write_model(folder, hub.aggregator)
     write(folder / "status.json", json.dumps(hub.status(), indent=1), PRIVATE)

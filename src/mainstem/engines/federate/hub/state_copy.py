@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from mainstem.disk import PRIVATE, write
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.full_disk import Writer
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport.state_store import StoredState
-from mainstem.engines.federate.transport.tasks import log
 from mainstem.errors import BadData, BrokenRun
 
 
@@ -18,6 +18,11 @@ class StateCopy:
         self._written = Writer(str(self._path))
         self._newest: bytes | None = None  # a state that is not written yet
 
+    @property
+    def failed(self) -> OSError | None:
+        """Why the last write has failed."""
+        return self._written.failed
+
     def read(self) -> StoredState | None:
         """The copy; None if there is none, or if it is damaged, which is logged."""
         if self._path is None or not self._path.exists():
@@ -27,7 +32,9 @@ class StateCopy:
             values = unpack(data, str(self._path)).values
             return StoredState(values["epoch"], values["version"], data)
         except (BadData, KeyError) as error:
-            log.warning("%s: the state on the NATS server is taken instead", error)
+            event_log.warning(
+                "copy_damaged", f"{error}: the state on the NATS server is taken instead"
+            )
             return None
 
     def note(self, data: bytes) -> None:

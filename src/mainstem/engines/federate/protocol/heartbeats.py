@@ -2,10 +2,12 @@
 
 A position that is ahead of the hub's own shows the hub that it was set back. A version ahead of a client's own
 shows the client that it has missed a broadcast. Heartbeats have no checksum: a single one changes no model.
+A client's heartbeats are also its greeting: they tell its session and its versions.
 """
 
 import json
 import struct
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +17,8 @@ from mainstem.engines.federate.protocol.messages import LAST_STEP
 
 GOODBYE = b"left"  # the last heartbeat of a client that leaves
 MOST_BYTES = 1024  # of a client's heartbeat
-MOST_SESSION = 16  # characters
-MAX_EPOCH = 2**62
-_HUB = struct.Struct("<QQQ")
+MAX_EPOCH = 2**62  # of sessions, too
+_HUB = struct.Struct("<QQQI")
 
 
 class Position(NamedTuple):
@@ -28,16 +29,26 @@ class Position(NamedTuple):
     step: int  # lockstep: of the next upload; of the hub: the one that is due
 
 
-def pack_hub(position: Position, missing: np.ndarray) -> bytes:
+class HubHeartbeat(NamedTuple):
+    """What the hub says to one client."""
+
+    position: Position
+    revision: int  # of the run document
+    missing: (
+        bool  # whether this client's upload is due and has not come; by the roster of that revision
+    )
+
+
+def pack_hub(position: Position, revision: int, missing: np.ndarray) -> bytes:
     """Encodes a heartbeat of the hub; `missing` are the clients whose upload is due and has not come."""
-    return _HUB.pack(*position) + np.packbits(missing).tobytes()
+    return _HUB.pack(*position, revision) + np.packbits(missing).tobytes()
 
 
-def read_hub(data: bytes, client: int) -> tuple[Position, bool] | None:
-    """The hub's position, and whether the upload of this client is missing; None if it is not a heartbeat.
+def read_hub(data: bytes, client: int) -> HubHeartbeat | None:
+    """What the hub says to the client of this index; None if it is not a heartbeat.
 
-    >>> heartbeat = pack_hub(Position(1, 6, 7), np.arange(10) == 9)
-    >>> [read_hub(heartbeat, client)[1] for client in (0, 8, 9, 99)]
+    >>> heartbeat = pack_hub(Position(1, 6, 7), 0, np.arange(10) == 9)
+    >>> [read_hub(heartbeat, client).missing for client in (0, 8, 9, 99)]
     [False, False, True, False]
     """
     if len(data) < _HUB.size:
@@ -45,24 +56,34 @@ def read_hub(data: bytes, client: int) -> tuple[Position, bool] | None:
     place, bit = divmod(client, 8)
     place += _HUB.size
     missing = place < len(data) and bool(data[place] & (128 >> bit))
-    return Position(*_HUB.unpack_from(data)), missing
+    *position, revision = _HUB.unpack_from(data)
+    return HubHeartbeat(Position(*position), revision, missing)
 
 
 class ClientHeartbeat(NamedTuple):
     """What a client says."""
 
     position: Position
-    session: str = ""  # drawn when it joins
+    session: int = 0  # when it joined, in microseconds since 1970
     compared: Compared | None = None  # with a candidate, if there is one
 
 
-def pack_client(heartbeat: ClientHeartbeat) -> bytes:
+def pack_client(heartbeat: ClientHeartbeat, versions: Mapping[str, Any]) -> bytes:
     """Encodes a heartbeat of a client."""
     position, session, compared = heartbeat
-    body: dict[str, Any] = {**position._asdict(), "session": session}
+    body: dict[str, Any] = {"versions": versions, **position._asdict(), "session": session}
     if compared is not None:
         body["compared"] = compared._asdict()
     return json.dumps(body).encode()
+
+
+def versions_in(data: bytes) -> dict[str, Any]:
+    """The versions that a client tells, in the same way in all of them; empty if it does not."""
+    try:
+        found = json.loads(data)["versions"] if len(data) <= MOST_BYTES else {}
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read_client(data: bytes) -> ClientHeartbeat:
@@ -75,12 +96,13 @@ def read_client(data: bytes) -> ClientHeartbeat:
         raise ValueError("too deep") from error
     if not isinstance(found, dict):
         raise ValueError("not a heartbeat")
-    compared, session = found.pop("compared", None), found.pop("session", "")
+    compared, session = found.pop("compared", None), found.pop("session", 0)
+    found.pop("versions", None)
     position = Position(**found)
     for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
         if type(value) is not int or not 0 <= value <= most:
             raise ValueError("not a position")
-    if type(session) is not str or len(session) > MOST_SESSION:
+    if type(session) is not int or not 0 <= session <= MAX_EPOCH:
         raise ValueError("not a session")
     return ClientHeartbeat(
         position, session, None if compared is None else checked(Compared(**compared))

@@ -1,10 +1,11 @@
 """The run document: problem, algorithm, roster and rules of a federated run, read and checked.
 
 It is an experiment file with a table [federate] in the place of [stream] and [simulate]. The hub publishes it for
-every client, and every message carries its digest.
+every client. Every message carries a digest of what may not change while the run lives; see changes.py.
 """
 
 import contextlib
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -14,14 +15,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mainstem import check, experiment
+from mainstem import check, experiment, plugins
 from mainstem.algorithms import guarded
 from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
 from mainstem.engines import error_feedback, run_context
+from mainstem.engines.federate.protocol import versions
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
     SMALL,
-    VERSION,
     Broadcast,
     Reason,
     Refused,
@@ -44,7 +45,31 @@ MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur
 MAX_CLIENTS = 10**5
 MAX_PARAMETERS = 10**8
 MAX_DEPTH = 32  # of its tables
-LIMITS = {"staleness": 10**6, "pending": 10**4, "strikes": 10**9}
+LIMITS = {
+    "staleness": 10**6,
+    "pending": 10**4,
+    "strikes": 10**9,
+    "checkpoints": 10**4,
+    "checkpoint_every": 10**9,
+}
+TWICE = ("newest", "first")
+# What may change while a run lives.
+CHANGEABLE = (
+    "algorithm.step",
+    "federate.clients",
+    "federate.steps",
+    "federate.deadline",
+    "federate.gather",
+    "federate.quorum",
+    "federate.staleness",
+    "federate.pending",
+    "federate.strikes",
+    "federate.alarm",
+    "federate.on_alarm",
+    "federate.twice",
+    "federate.checkpoints",
+    "federate.checkpoint_every",
+)
 
 
 class Rules(NamedTuple):
@@ -64,10 +89,14 @@ class Rules(NamedTuple):
     staleness: int = 100  # merges that an upload's model may be behind
     pending: int = 8  # uploads of a client that may be in flight
     strikes: int = 20  # refusals after which a client is quarantined
+    twice: str = "newest"  # which of two processes with the name of one client is heard; or "first"
     guard: bool = True  # whether messages of unusual size are shortened or left out
     # How many times larger than at the beginning losses may become; None: 10 at the free pace; 0: no limit.
     alarm: float | None = None
     on_alarm: str = "hold"  # or "return": to the last good model
+    start: str | None = None  # the file of a model to begin with; to clients, its checksum
+    checkpoints: int = 50  # earlier states to which the run can go back
+    checkpoint_every: int = 100  # merges between two of them
     # For samples that are dicts: the names of the features, or HASHED: any names.
     features: tuple[str, ...] | str | None = None
     labels: tuple[Any, ...] | None = None  # the names of the classes
@@ -82,7 +111,12 @@ class RunDocument(NamedTuple):
     source: Problem
     problem: Flat
     setting: Setting
-    digest: bytes  # of the content, 8 bytes
+    digest: bytes  # of what may not change, 8 bytes
+    revision: int = 0  # how often the rest has changed
+    formerly: Mapping[str, str] = {}  # the first names of clients that were renamed
+    file: Mapping[str, Any] = {}  # the content with which the hub was last started
+    start: np.ndarray | None = None  # the model to begin with, at the hub
+    versions: Mapping[str, Any] = {}  # of this process, and of the packages that the content needs
     message: int = 0  # numbers in an upload
     upload_bytes: int = 0  # bytes of an upload's body on the wire
     codec: bytes = b""  # digest of codec, size and dtype, 4 bytes
@@ -92,6 +126,17 @@ class RunDocument(NamedTuple):
     def gradient(self) -> Gradient:
         """The gradient of the problem."""
         return self.problem.gradient
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What a stored state holds of it, as JSON."""
+        beside = {"revision": self.revision, "formerly": self.formerly, "file": self.file}
+        return {"content": self.content, **beside}
+
+    def computes_as(self, other: "RunDocument") -> bool:
+        """Whether the same programs serve both revisions: only rules differ."""
+        algorithms = self.content["algorithm"], other.content["algorithm"]
+        return algorithms[0] == algorithms[1] and len(self.clients) == len(other.clients)
 
     @property
     def subjects(self) -> Subjects:
@@ -152,7 +197,7 @@ class RunDocument(NamedTuple):
 
     def _checked_broadcast(self, data: bytes) -> Broadcast:
         found = read_broadcast(data, len(self.clients))
-        if found.run != self.digest:
+        if found.run != self.digest or found.revision != self.revision:
             raise Refused(Reason.RUN)
         if len(found.params) != self.broadcast_bytes:
             raise Refused(Reason.SHAPE, f"{len(found.params)} bytes, {self.broadcast_bytes} wanted")
@@ -214,7 +259,7 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
         "federate": {key: value for key, value in rules._asdict().items() if value is not None},
     }
     plain = json.loads(json.dumps(plain))
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()[:8]
+    digest = hashlib.sha256(json.dumps(_fixed(plain), sort_keys=True).encode()).digest()[:8]
     with jax.enable_x64(rules.dtype == "float64"):
         vectors = Flat(problem)
         _fits(where, rules, algorithm)
@@ -234,6 +279,8 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
     word = np.dtype(rules.dtype).itemsize
     described = f"{algorithm.codec} {size} {rules.dtype}"
     return document._replace(
+        file=plain,
+        versions=versions.versions(plugins.packages(plain)),
         message=size,
         upload_bytes=algorithm.codec.nbytes(size, 8 * word),
         codec=hashlib.sha256(described.encode()).digest()[:4],
@@ -241,27 +288,38 @@ def parse(content: Mapping[str, Any], where: str = "spec") -> RunDocument:
     )
 
 
+def _fixed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content without what may change."""
+    fixed = copy.deepcopy(dict(content))
+    for place in CHANGEABLE:
+        table, _, name = place.partition(".")
+        fixed[table].pop(name, None)
+    return fixed
+
+
 def encode(document: RunDocument) -> bytes:
-    """Encodes a run document for clients, with the version of the protocol."""
-    return json.dumps({"protocol": VERSION, **document.content}).encode()
+    """Encodes a run document for clients, with the hub's versions. These come first in all versions of it."""
+    beside = {"revision": document.revision, "formerly": dict(document.formerly)}
+    return json.dumps({**document.versions, **beside, **document.content}).encode()
 
 
 def decode(data: bytes, run: str) -> RunDocument:
-    """Decodes a run document. Refuses one of another version of the protocol, or one that no hub would write."""
+    """Decodes a run document. Refuses one of incompatible versions, or one that no hub would write."""
     try:
         content = json.loads(data)
-        version = content.pop("protocol", 1)
+        theirs = {name: content.pop(name, None) for name in versions.NAMES}
+        revision, formerly = content.pop("revision", 0), content.pop("formerly", {})
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise _unreadable(run, error) from None
-    if version != VERSION:
-        raise MainstemError(
-            f"{run}: its hub uses version {version} of the protocol, this client version {VERSION}: "
-            "install the same version of mainstem on both"
-        )
     if _deeper(content, MAX_DEPTH):
         raise _unreadable(run, f"its tables are more than {MAX_DEPTH} deep")
+    why = versions.incompatible(theirs, versions.versions(plugins.packages(content)))
+    if why is not None:
+        raise versions.Incompatible(run, why)
     try:
-        return parse(content, run)
+        check.integer(run, "revision", revision, least=0, most=LAST_STEP)
+        former = {str(name): str(old) for name, old in dict(formerly).items()}
+        return parse(content, run)._replace(revision=revision, formerly=former)
     except MainstemError:
         raise
     except Exception as error:  # whatever it contains, the client gets a reason
@@ -344,11 +402,15 @@ def _rules(where: str, table: Any) -> Rules:
     check.one_of("federate", "dtype", rules.dtype, DTYPES)
     check.integer("federate", "seed", rules.seed, least=0, most=2**63 - 1)
     for name, most in LIMITS.items():
-        check.integer("federate", name, getattr(rules, name), least=1, most=most)
+        least = 0 if name == "checkpoints" else 1
+        check.integer("federate", name, getattr(rules, name), least=least, most=most)
     check.flag("federate", "guard", rules.guard)
+    check.one_of("federate", "twice", rules.twice, TWICE)
     check.one_of("federate", "on_alarm", rules.on_alarm, ON_ALARM)
     if rules.alarm is not None and check.number("federate", "alarm", rules.alarm) != 0:
         check.at_least("federate", "alarm", rules.alarm, 1)
+    if rules.start is not None and not isinstance(rules.start, str):
+        raise check.refuse("federate", "start", "be the name of a file", rules.start)
     if rules.steps is not None:
         check.integer("federate", "steps", rules.steps, least=1, most=LAST_STEP)
     for name in ("gather", "quorum"):

@@ -4,7 +4,7 @@ A hub subscribes to the next few heartbeats of each client, and twice a second t
 In between the server drops what a client sends: a flood of heartbeats is traffic that nobody reads.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -23,11 +23,11 @@ class ClientHeartbeats:
         connection: Client,
         subjects: Subjects,
         clients: Collection[str],
-        received: Callable[[str, bytes], None],
+        received: Callable[[str, bytes], Awaitable[None]],
     ):
         self._connection = connection
         self._subjects = subjects
-        self._clients = clients
+        self._clients = set(clients)
         self._received = received
         self._subscriptions: dict[str, Subscription] = {}
         self._replaced: list[Subscription] = []  # by the last call of `renew`
@@ -38,6 +38,14 @@ class ClientHeartbeats:
         for client in self._clients:
             await self._subscribe(client)
 
+    async def follow(self, clients: Collection[str]) -> None:
+        """Goes on with other clients."""
+        for client in self._clients - set(clients):
+            await self._subscriptions.pop(client).unsubscribe()
+        came, self._clients = set(clients) - self._clients, set(clients)
+        for client in came:
+            await self._subscribe(client)
+
     async def renew(self) -> None:
         """Subscribes anew to those that were heard since the last call.
 
@@ -45,7 +53,7 @@ class ClientHeartbeats:
         """
         replaced, self._replaced = self._replaced, []
         heard, self._heard = self._heard, set()
-        for client in heard:
+        for client in heard & self._clients:
             self._replaced.append(self._subscriptions[client])
             await self._subscribe(client)
         for subscription in replaced:
@@ -54,7 +62,8 @@ class ClientHeartbeats:
     async def _subscribe(self, client: str) -> None:
         async def on_heartbeat(message: Msg) -> None:
             self._heard.add(client)
-            self._received(client, message.data)
+            if client in self._clients:
+                await self._received(client, message.data)
 
         subscription = await self._connection.subscribe(
             self._subjects.heartbeat(client), cb=on_heartbeat

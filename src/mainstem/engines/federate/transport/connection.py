@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import json
 import re
+import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.security import credentials as credential_files
 from mainstem.engines.federate.security.permissions import ELSEWHERE, STREAMS, inbox
 from mainstem.errors import MainstemError
@@ -24,7 +27,17 @@ FAILED = (
     OSError,
     TimeoutError,
 )  # errors of an unreliable network
+RECONNECT = 0.2  # seconds between two attempts to connect again
+SLOWLY = 5.0  # the same, after the server has refused the credential
 ATTEMPTS = 2  # further attempts at the first connection
+AGAIN = 1.0  # seconds between two of them, where a server is waited for
+REFUSED = (
+    "authorization",
+    "violation",
+    "certificate",
+    "tls",
+    "permission",
+)  # why it is of no use to wait
 
 
 class _AbortingTransport(TcpTransport):
@@ -64,6 +77,8 @@ class _StrictClient(Client):
             if task is None or task.cancelling():
                 raise
             # The reconnecting task was cancelled while it waited for the same transport to close.
+        except AttributeError:  # asyncio's TLS writes to a connection that was lost (Python 3.11)
+            pass
 
     async def _connect_to_server(self, s: Any) -> None:
         if self._ended:  # `wait_for` of Python 3.11 can lose a cancellation
@@ -85,17 +100,20 @@ async def connect(
     credentials: str | Path | None = None,
     *,
     name: str | None = None,
+    wait: float = 0.0,
+    given_up: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> Client:
     """Opens a connection, which from then on reconnects for ever.
 
     `credentials` is a file of `mainstem secure`, one with a JWT, or a bare secret key; a user and a password
-    may be in the URL. Replies go to the inbox of `name`, or of the user that the file names.
+    may be in the URL. Replies go to the inbox of `name`, or of the user that the file names. A server that is not
+    there is waited for, up to `wait` seconds or until it is `given_up`; one that refuses is not.
     """
     settings: dict[str, Any] = {
         "servers": url.split(","),
         "max_reconnect_attempts": -1,
-        "reconnect_time_wait": 0.2,
+        "reconnect_time_wait": RECONNECT,
         "ping_interval": 20,
         "error_cb": _quiet,
         "pending_size": 0,  # nothing is buffered while disconnected: what must arrive is sent again
@@ -104,12 +122,36 @@ async def connect(
         settings |= credential_files.options(Path(credentials), name)
     if name is not None:
         settings |= {"name": name, "inbox_prefix": inbox(name)}
-    return await _connected(url, settings | options)
+    end, waits = time.monotonic() + wait, False
+    while True:
+        try:
+            return await _connected(url, settings | options)
+        except NotThere as error:
+            if time.monotonic() >= end or given_up():
+                raise
+            if not waits:
+                event_log.warning("waits", f"{error}: it is waited for")
+            waits = True
+            await asyncio.sleep(AGAIN)
+
+
+class NotThere(MainstemError):
+    """No server answers at an address."""
 
 
 def on_reconnect(connection: Client, callback: Callable[[], Awaitable[None]]) -> None:
     """Calls `callback` after each reconnection."""
     connection._reconnected_cb = callback
+
+
+def certificate_end(connection: Client) -> float | None:
+    """When the certificate ends that the server has shown, in seconds since 1970; None without TLS.
+
+    Asked of a new connection: the TLS of one that was lost may answer with an error.
+    """
+    writer = getattr(connection._transport, "_io_writer", None)
+    found = None if writer is None else writer.get_extra_info("peercert")
+    return None if not found else float(ssl.cert_time_to_seconds(found["notAfter"]))
 
 
 async def _connected(url: str, settings: dict[str, Any]) -> Client:
@@ -129,9 +171,35 @@ async def _connected(url: str, settings: dict[str, Any]) -> Client:
         reason = shown(_reason([*why, error]))
         if "authorization" in reason.lower() and "nkeys_seed_str" not in settings:
             reason += ": it wants a credential file"
-        raise MainstemError(f"{shown(url)}: no connection to a NATS server: {reason}") from None
+        if "certificate_verify_failed" in reason.lower() and "tls" not in settings:
+            reason += ": a credential file has the certificate to trust; give --credentials"
+        refused = any(word in reason.lower() for word in REFUSED)
+        failed = MainstemError if refused else NotThere
+        raise failed(f"{shown(url)}: no connection to a NATS server: {reason}") from None
     connection.options["max_reconnect_attempts"] = settings["max_reconnect_attempts"]
+    connection._error_cb = _Errors(connection, report)
     return connection
+
+
+class _Errors:
+    """Reports the errors of a connection. A credential that is refused is logged, once.
+
+    The connection then tries again more slowly: the server logs each attempt.
+    """
+
+    def __init__(self, connection: Client, report: Callable[[Exception], Awaitable[None]]):
+        self._connection = connection
+        self._report = report
+        self._refused = False
+
+    async def __call__(self, error: Exception) -> None:
+        await self._report(error)
+        refused = "authorization violation" in str(error).lower()
+        self._connection.options["reconnect_time_wait"] = SLOWLY if refused else RECONNECT
+        if refused and not self._refused:
+            text = "the NATS server refuses this credential: was it revoked or replaced?"
+            event_log.error("credential_refused", text)
+        self._refused = self._refused or refused
 
 
 def shown(url: str) -> str:
@@ -170,7 +238,9 @@ async def runs(connection: Client) -> list[str]:
             if "error" not in answer:
                 found = answer["streams"] or []
                 return sorted(name.removeprefix("ms-").removesuffix("-down") for name in found)
-    raise MainstemError("the NATS server lists its runs to the hub and the observer only")
+    raise MainstemError(
+        "the NATS server lists its runs to the hub and the observer only: name one with --run"
+    )
 
 
 async def _quiet(error: Exception) -> None:

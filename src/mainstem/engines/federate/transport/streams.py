@@ -14,23 +14,24 @@ from mainstem.errors import BrokenRun
 
 LEAST_ROOM = 64  # messages
 TIMEOUT = 3.0  # seconds to wait for a stored broadcast
+EXISTS = 10058  # the server's error code for a stream that is there, and differs
 
 
-def room(document: RunDocument, chunks: int) -> int:
-    """How many messages of one client the upload stream holds; an upload has `chunks`. It refuses more."""
-    return max(LEAST_ROOM, 4 * document.rules.pending * chunks)
+def room_for(uploads: int, chunks: int) -> int:
+    """How many messages of one client the upload stream holds, if so many uploads of `chunks` may be pending."""
+    return max(LEAST_ROOM, 4 * uploads * chunks)
 
 
 async def create_streams(
-    js: JetStreamContext, document: RunDocument, chunks: int, most: int, replicas: int
+    js: JetStreamContext, document: RunDocument, room: int, most: int, replicas: int
 ) -> None:
-    """Creates the streams of a run if they do not exist; an upload has `chunks` messages of `most` bytes."""
+    """Creates or changes the streams of a run: room for so many messages of a client, of `most` bytes each."""
     subjects, rules = document.subjects, document.rules
     for config in (
         StreamConfig(
             name=subjects.upload_stream,
             subjects=[subjects.upload("*")],
-            max_msgs_per_subject=room(document, chunks),
+            max_msgs_per_subject=room,  # it refuses more
             discard=DiscardPolicy.NEW,
             discard_new_per_subject=True,
             max_msg_size=most,
@@ -50,9 +51,19 @@ async def create_streams(
         ),
     ):
         try:
-            await js.add_stream(config)
+            await _create(js, config)
         except nats.js.errors.BadRequestError as error:
             raise BrokenRun(f"{subjects.run}: cannot be set up: {error.description}") from None
+
+
+async def _create(js: JetStreamContext, config: StreamConfig) -> None:
+    """Creates a stream; one that is there, and differs, is changed."""
+    try:
+        await js.add_stream(config)
+    except nats.js.errors.BadRequestError as error:
+        if error.err_code != EXISTS:
+            raise
+        await js.update_stream(config)
 
 
 async def stored_broadcasts(

@@ -11,8 +11,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.protocol.subjects import Subjects
-from mainstem.engines.federate.transport.tasks import log
 
 HEARTBEAT = 1.0  # seconds; nats-py creates the consumer anew if two are missed
 PATIENCE = 3  # checks without progress after which the consumer is opened anew
@@ -76,10 +76,8 @@ class UploadLog:
         elif count < PATIENCE:
             self._stuck = self.next, count + 1
         else:
-            log.warning(
-                "%s: uploads from number %d on are on the NATS server and do not come: they are asked for anew",
-                self._subjects.run,
-                self.next,
-            )
+            text = f"uploads from number {self.next} on are on the NATS server and do not come"
+            text += ": they are asked for anew"
+            event_log.warning("consumer_deaf", text, run=self._subjects.run)
             await self.read_from(self.next)
         return True

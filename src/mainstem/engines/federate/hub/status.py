@@ -1,12 +1,33 @@
-"""The status of each client, as the hub publishes it."""
+"""The status of a run, as JSON: what `mainstem status`, the metrics and the health checks are made of."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.presence import PRESENT, Presence
 
 LATE = 1.0  # seconds after a round's first upload
+
+
+def run_status(aggregator: Aggregator, state: str, clients: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the run; `clients`: what is known of each of them."""
+    document = aggregator.document
+    broadcast = aggregator.version * document.broadcast_bytes
+    return {
+        "run": document.rules.run,
+        "state": state,
+        "time": round(time.time(), 3),
+        "pace": document.rules.pace,
+        "versions": dict(document.versions),
+        "revision": document.revision,
+        "epoch": aggregator.epoch,
+        "version": aggregator.version,
+        "step": aggregator.step,
+        "bytes_down": broadcast * len(document.clients),  # as the simulator counts them
+        "waiting": {"clients": len(aggregator.uploaded), "quorum": document.quorum},
+        "clients": dict(clients),
+    }
 
 
 def client_statuses(
@@ -20,13 +41,16 @@ def client_statuses(
         name: {
             "samples": int(aggregator.received[k]),
             "merged": int(aggregator.merged[k]),
+            "uploads": int(aggregator.watch.uploads[k]),
             "loss": float(aggregator.losses[k]),
             "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
+            "recent_loss": float(aggregator.watch.recent[k]),  # mean over its last 32 uploads
             "bytes_up": int(aggregator.bytes_up[k]),
             "staleness": int(aggregator.staleness[k]),
             "clipped": int(stopped[k, 0]),
             "held": int(stopped[k, 1]),
             "refused": dict(aggregator.refused[k]),
+            "strikes": int(aggregator.strikes[k]),
             "state": _state(aggregator, presence, k, late),
         }
         for k, name in enumerate(aggregator.document.clients)
