@@ -49,8 +49,9 @@ test-oldest: # the quick tests with the oldest versions that pyproject.toml allo
 test-faults: .venv/test # the gate's tests must notice each of a list of faults
 	$(QUICKLY) $(BIN)/python -m tests.faults
 
-soak: .venv/test # clients come and go for an hour
+soak: .venv/test # clients come and go for an hour, with faults; and for an hour without, and without an alarm
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60 peaceful
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks

@@ -75,7 +75,7 @@ def test_pages_name_the_current_formats() -> None:
     formats = {
         "run-folder.md": f"# Run folder, format {folder.FORMAT}\n",
         "trace.md": f"# Trace, format {trace.FORMAT}\n",
-        "wire.md": f"# Wire format, version {messages.VERSION}\n",
+        "wire.md": f"# Wire format, version {messages.PROTOCOL}\n",
     }
     for name, title in formats.items():
         page = (ROOT / "docs" / "formats" / name).read_text()

@@ -11,10 +11,7 @@ from nats.aio.client import Client
 import mainstem as ms
 from mainstem import algorithms, experiment, parts, problems, streams, theory
 from mainstem.cli import app
-from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.hub import Hub
-from mainstem.engines.federate.hub.loss_alarm import LossAlarm
-from mainstem.engines.federate.hub.presence import Presence
 from mainstem.engines.federate.protocol.run_document import Rules, parse
 from mainstem.run import Run
 from mainstem.run.summary import Summary
@@ -44,7 +41,7 @@ def test_commands() -> None:
 
 def test_options() -> None:
     given = {
-        option.lstrip("-")
+        option.lstrip("-").replace("-", "_")
         for command in commands()
         for parameter in command.params
         for option in ([o for o in parameter.opts if o.startswith("--")] or [parameter.name])
@@ -66,13 +63,7 @@ def test_fields_of_a_status() -> None:
             "federate": {"clients": 1},
         }
     )
-    hub = Hub.__new__(Hub)  # without a connection
-    hub.document, hub.aggregator, hub._connection = document, Aggregator(document), Client()
-    hub._paused = hub._finished = hub.stopped = False
-    hub._alarm = LossAlarm(hub.aggregator)
-    hub._compared, hub._first, hub._started, hub._rounds = {}, None, 0.0, 0
-    hub._presence = Presence()
-    status = hub.status()
+    status = Hub(document, Client()).status()
     assert not {*status, *status["clients"]["0"]} - section("Fields of a status")
 
 

@@ -107,7 +107,7 @@ def _ordered(url: str, run: str, action: str) -> dict[str, Any]:
     end = time.monotonic() + processes.PATIENCE
     while True:
         try:
-            return asyncio.run(control.command(url, run, action))
+            return asyncio.run(control.send_order(url, run, action))
         except (nats.errors.Error, ms.errors.MainstemError):
             if time.monotonic() > end:
                 raise

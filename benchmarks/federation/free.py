@@ -25,7 +25,7 @@ async def streaming(learner: AsyncLearner, sample: Sample, until: float) -> None
 
 async def merged(url: str, run: str) -> tuple[int, int]:
     """(bytes, merges) so far; a hub answers any command with its status, and this one changes nothing."""
-    found = await control.command(url, run, "resume")
+    found = await control.send_order(url, run, "resume")
     sent = sum(client["bytes_up"] for client in found["clients"].values())
     return sent, found["version"]
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from pathlib import Path
 
@@ -13,10 +15,24 @@ import tomli_w
 
 import mainstem as ms
 from mainstem import algorithms, experiment, problems
+from mainstem.engines.federate.hub.model_file import MODEL, read_model
+from mainstem.engines.federate.protocol.run_document import parse
 from tests.federate.worlds import stream_of
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 ROOT = Path(__file__).parents[2]
+
+
+def asked(url: str) -> tuple[int, str]:
+    """The code and the text of an answer over HTTP; 0: there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
 
 
 class Federation:
@@ -29,8 +45,8 @@ class Federation:
         self.file = folder / "run.toml"
         folder.mkdir(parents=True, exist_ok=True)
         self.file.write_text(tomli_w.dumps(content))
-        only = {key: content[key] for key in ("problem", "algorithm", "federate")}
-        (folder / "hub.toml").write_text(tomli_w.dumps(only))
+        self.document = {key: content[key] for key in ("problem", "algorithm", "federate")}
+        (folder / "hub.toml").write_text(tomli_w.dumps(self.document))
         self.processes: list[subprocess.Popen] = []
         self.credentials: str | None = None  # of the hub's private server
 
@@ -113,8 +129,7 @@ class Federation:
 
     def model(self) -> np.ndarray:
         """The model that the hub has saved."""
-        with np.load(self.folder / "hub" / "model.npz") as found:
-            return found["model"]
+        return read_model(self.folder / "hub" / MODEL, parse(self.document))
 
     def sent(self) -> Counter[tuple[str, int]]:
         """How often each (client, step) was sent, by the clients' logs."""
@@ -128,7 +143,7 @@ class Federation:
         """How often each (client, step) was merged, by the hub's log."""
         lines = (self.folder / "hub" / "merges.jsonl").read_text().splitlines()
         return Counter(
-            (name, step) for line in lines for name, step, _ in json.loads(line)["uploads"]
+            (name, step) for line in lines for name, step, _ in json.loads(line).get("uploads", [])
         )
 
     def simulated(self) -> np.ndarray:

@@ -1,7 +1,6 @@
 """A client or its hub is away, and comes back."""
 
 import asyncio
-import logging
 import shutil
 
 import numpy as np
@@ -238,22 +237,3 @@ def test_the_last_to_leave_does_not_write_the_model(nats_server):
             assert hub.status()["waiting"] == {"clients": 1, "quorum": 2}
 
     asyncio.run(lived())
-
-
-def test_a_client_that_is_there_twice_is_noticed(nats_server, caplog, monkeypatch):
-    """Its folder was copied to a second machine."""
-    monkeypatch.setattr(links, "HEARTBEAT", 1)
-
-    async def lived():
-        content = run_content(FEDOGD, LOGISTIC, clients=2)
-        async with (
-            serving(nats_server.url, content) as (hub, _),
-            await joined(nats_server.url, hub, "0"),
-            await joined(nats_server.url, hub, "1"),
-            await joined(nats_server.url, hub, "1"),
-        ):
-            await until(lambda: "client 1 is there twice" in caplog.text)
-            assert "client 0 is there twice" not in caplog.text
-
-    with caplog.at_level(logging.WARNING, "mainstem"):
-        asyncio.run(lived())

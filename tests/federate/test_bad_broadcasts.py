@@ -24,7 +24,7 @@ FAR = 10**6  # versions ahead
 def bomb(good):
     """A small message with the compressed steps of many clients."""
     lags = zlib.compress(bytes(2**16), 9)
-    fields = messages._DOWN, messages.VERSION, good.run, *good.age, good.step, 2**12
+    fields = messages._DOWN, messages.PROTOCOL, good.run, *good.age, good.step, 0, 2**12
     head = messages._BROADCAST.pack(*fields, len(lags), 0)[:-4]
     check = zlib.crc32(good.params, zlib.crc32(lags, zlib.crc32(head)))
     return head + struct.pack("<I", check) + lags + good.params

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from mainstem.engines.federate.protocol.messages import VERSION
 from mainstem.engines.federate.protocol.run_document import decode, encode, parse
+from mainstem.engines.federate.protocol.versions import versions
 from mainstem.errors import MainstemError
 from tests.federate.in_process import run_content
 
@@ -16,7 +16,7 @@ FINE = run_content({"name": "ofediq", "step": 0.1, "rate": 0.5, "levels": 3}, cl
 
 
 def sent(content):
-    return json.dumps({"protocol": VERSION, **content}).encode()
+    return json.dumps({**versions({}), **content}).encode()
 
 
 def changed(*way, to):
@@ -58,7 +58,8 @@ def test_what_is_too_large_or_elsewhere_is_refused_at_once(content, words):
 
 @pytest.mark.parametrize("depth", [100, 10**5])
 def test_nesting_is_limited(depth):
-    data = f'{{"protocol": {VERSION}, "problem": '.encode() + b'{"name": "batched", "of": ' * depth
+    stated = json.dumps(versions({}))[:-1]
+    data = f'{stated}, "problem": '.encode() + b'{"name": "batched", "of": ' * depth
     with pytest.raises(MainstemError, match="run: its document cannot be read"):
         decode(data + b"1" + b"}" * (depth + 1), "run")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mainstem.engines.federate.client import uplink as link
-from mainstem.engines.federate.control import command
+from mainstem.engines.federate.control import send_order
 from mainstem.engines.federate.protocol.candidate import Compared, against
 from mainstem.engines.federate.protocol.heartbeats import read_client
 from mainstem.errors import MainstemError
@@ -33,7 +33,7 @@ def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, nats_server, m
             for n in range(10):
                 await learner.learn_one(xs[n], ys[n])
                 await until(lambda: hub.aggregator.merged[0] == learner.step)
-            await command(nats_server.url, run, "candidate")
+            await send_order(nats_server.url, run, "candidate")
             model, before = hub.aggregator.model.copy(), learner.loss
             await until(lambda: learner.session.uplink.candidate is not None)
             if at_once:
@@ -59,9 +59,9 @@ def test_a_shared_part_alone_is_no_candidate(nats_server):
         )
         async with serving(nats_server.url, content) as (hub, _):
             with pytest.raises(MainstemError, match="whole model"):
-                await command(nats_server.url, hub.document.rules.run, "candidate")
-            with pytest.raises(MainstemError, match="no command 'dance'"):
-                await command(nats_server.url, hub.document.rules.run, "dance")
+                await send_order(nats_server.url, hub.document.rules.run, "candidate")
+            with pytest.raises(MainstemError, match="there is no order 'dance'"):
+                await send_order(nats_server.url, hub.document.rules.run, "dance")
 
     asyncio.run(lived())
 

@@ -66,8 +66,8 @@ def test_a_run_from_the_command_line(processes, files):
     (found,) = json.loads(mainstem("status", made.url, "--json", *secret))
     assert {name: each["merged"] for name, each in found["clients"].items()} == {"a": 200, "b": 200}
     assert "cli: running, free" in mainstem("status", made.url, *secret)
-    mainstem("status", made.url, "--pause", "cli", *secret)
-    (found,) = json.loads(mainstem("status", made.url, "--finish", "cli", "--json", *secret))
+    mainstem("order", "pause", made.url, "cli", *secret)
+    (found,) = json.loads(mainstem("order", "finish", made.url, "cli", "--json", *secret))
     assert hub.wait(30) == 0
     model = made.model()
     assert np.allclose(model, [1, -2, 0], atol=0.3)
@@ -86,7 +86,10 @@ def test_ctrl_c_saves_the_model(processes):
     ("words", "expected"),
     [
         (
-            ("join", "nats://127.0.0.1:1", "--run", "r", "--client", "a", "--stream", "x.csv"),
+            (
+                *("join", "nats://127.0.0.1:1", "--run", "r", "--client", "a"),
+                *("--stream", "x.csv", "--wait", "0"),
+            ),
             "no connection",
         ),
         (("status", "nats://127.0.0.1:1"), "no connection"),

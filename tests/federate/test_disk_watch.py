@@ -43,6 +43,9 @@ def test_a_stream_that_remains_broken_is_made_anew(stream, nats_server, monkeypa
                 return await answered(subject, message)
 
             hub._disk._answered = rarely
+            await until(lambda: not hub._disk.stores)
+            hub._check_health()  # as once a second
+            assert [each["alarm"] for each in hub.status()["alarms"]] == ["server_full"]
             await until(lambda: hub.aggregator.epoch > epoch)
             await learner.learn_one(X, Y)
             await until(lambda: hub.aggregator.merged[0] == 2)

@@ -63,7 +63,7 @@ class Running:
         assert not logged or merged.keys() == self.made.sent().keys()  # nothing is lost
         assert set(merged.values()) == {1}  # nor merged twice
         assert len(merged) > 100  # while the hub is away, clients go on alone
-        asyncio.run(control.command(self.urls[-1], self.made.rules["run"], "finish"))
+        asyncio.run(control.send_order(self.urls[-1], self.made.rules["run"], "finish"))
         assert self.hub.wait(30) == 0
 
 

@@ -17,10 +17,10 @@ from mainstem.disk import lock
 from mainstem.engines.federate.client import session as sessions
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.hub.process import run_hub
-from mainstem.engines.federate.protocol import run_document, state_format
+from mainstem.engines.federate.protocol import run_document, state_format, versions
 from mainstem.engines.federate.transport import tasks
 from mainstem.errors import BadData, MainstemError
-from tests.federate.in_process import joined, run_content, serving
+from tests.federate.in_process import joined, run_content, serving, until
 from tests.federate.processes import ENVIRONMENT, ROOT
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
@@ -70,21 +70,7 @@ def test_a_failed_resume_unlocks_the_folder(nats_server, tmp_path):
 
 def test_no_environment_variable_reaches_the_federation():
     package = ROOT / "src" / "mainstem" / "engines" / "federate"
-    assert not [path for path in package.rglob("*.py") if "environ" in path.read_text()]
-
-
-def test_two_commands_at_once_are_refused():
-    words = ["status", "nats://127.0.0.1:1", "--pause", "a", "--finish", "b"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mainstem.cli", *words],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "give one command at a time, got --pause, --finish" in done.stderr
+    assert not [path for path in package.rglob("*.py") if "os.environ" in path.read_text()]
 
 
 def test_a_watched_status_is_one_line_of_json_each_time(nats_server):
@@ -129,18 +115,22 @@ def test_compiled_functions_are_freed_with_their_last_session():
     assert sessions._kernels(document, None) is kernels
     del kernels
     gc.collect()
-    assert (document.digest, id(None)) not in sessions._KERNELS
+    assert (document.digest, 0, id(None)) not in sessions._KERNELS
 
 
 def test_a_client_of_another_protocol_is_refused(nats_server, monkeypatch):
-    real = run_document.VERSION
-    monkeypatch.setattr(run_document, "VERSION", real + 1)
+    real = versions.PROTOCOL
 
     async def lived():
+        monkeypatch.setattr(versions, "PROTOCOL", real + 1)
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR)) as (hub, _):
-            monkeypatch.setattr(run_document, "VERSION", real)
-            with pytest.raises(MainstemError, match=f"uses version {real + 1} of the protocol"):
+            monkeypatch.setattr(versions, "PROTOCOL", real)
+            expected = rf"the hub has mainstem .* \(protocol {real + 1}\), the client .* \(protocol {real}\)"
+            with pytest.raises(MainstemError, match=expected):
                 await joined(nats_server.url, hub, "0")
+            await until(lambda: hub.status()["alarms"])
+            (alarm,) = hub.status()["alarms"]
+            assert (alarm["alarm"], alarm["client"]) == ("client_version", "0")
 
     asyncio.run(lived())
 

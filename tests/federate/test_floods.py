@@ -15,7 +15,8 @@ from mainstem.engines.federate.protocol.heartbeats import (
     Position,
     pack_client,
 )
-from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import Reason, Upload, client_id, pack_upload
+from mainstem.engines.federate.protocol.versions import versions
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport.client_heartbeats import FEW
 from mainstem.engines.federate.transport.streams import LEAST_ROOM
@@ -30,7 +31,7 @@ def upload(hub, step):
     """A valid upload of client 0."""
     document = hub.document
     body = np.ones(document.message, document.dtype).tobytes()
-    ours = document.digest, document.codec, 0, step, hub.aggregator.version
+    ours = document.digest, document.codec, client_id("0"), step, hub.aggregator.version
     return pack_upload(Upload(*ours, 0.0, 1.0, body, hub.aggregator.epoch))
 
 
@@ -54,7 +55,7 @@ def flooded(url, attack, **rules):
 
 def test_uploads(nats_server):
     async def attack(hub, raw):
-        hub._paused = True  # nothing is merged: what waits must be bounded all the same
+        hub.paused = True  # nothing is merged: what waits must be bounded all the same
         for step in range(1, 5001):
             await raw.publish(hub.subjects.upload("0"), upload(hub, step))
         await raw.flush()
@@ -63,7 +64,7 @@ def test_uploads(nats_server):
         assert len(hub.aggregator.waiting) == hub.document.rules.pending
         assert hub.aggregator.refused[0].total() < 4 * LEAST_ROOM
         assert not hub.aggregator.strikes.any()
-        hub._paused = False
+        hub.paused = False
 
     flooded(nats_server.url, attack)
 
@@ -110,11 +111,11 @@ def test_large_noise(nats_server):
 
 def test_heartbeats(nats_server, monkeypatch):
     async def attack(hub, raw):
-        heard, read = [], hub._on_heartbeat
+        heard, read = [], hub._clients.on_heartbeat
         monkeypatch.setattr(
             hub._heartbeats, "_received", lambda *given: heard.append(given) or read(*given)
         )
-        data = pack_client(ClientHeartbeat(Position(0, 0, 0)))
+        data = pack_client(ClientHeartbeat(Position(0, 0, 0)), versions({}))
         for _ in range(20_000):
             await raw.publish(hub.subjects.heartbeat("0"), data)
         for _ in range(20):

@@ -6,8 +6,8 @@ import logging
 import numpy as np
 import pytest
 
-from mainstem.engines.federate.hub.guard_report import BACK, GuardReport
-from mainstem.engines.federate.protocol.messages import Upload, pack_upload
+from mainstem.engines.federate.hub.guard_report import BACK, OFTEN, GuardReport
+from mainstem.engines.federate.protocol.messages import Upload, client_id, pack_upload
 from tests.federate.in_process import joined, run_content, serving, until
 
 FEDOGD = {"name": "fedogd", "step": 0.1}
@@ -43,6 +43,7 @@ def lived(url, scales, algorithm=FEDOGD):
             losses = await asyncio.gather(
                 *(learns(url, hub, k, scale) for k, scale in enumerate(scales))
             )
+            hub._check_health()  # as once a second
             return np.mean(losses[:3]), hub.status()
 
     return asyncio.run(go())
@@ -56,25 +57,25 @@ def test_a_wrong_unit_is_left_out_and_seen(scale, nats_server, caplog):
     assert honest < 1.5 * alone
     assert status["clients"]["3"]["held"] > STEPS / 2
     assert [status["clients"][str(k)]["held"] for k in range(3)] == [0, 0, 0]
-    assert "client 3 is left out" in caplog.text
+    assert "client 3: is left out" in caplog.text
+    alarms = [(each["alarm"], each["client"]) for each in status["alarms"]]
+    assert alarms == [("client_left_out", "3")]
 
 
-def test_a_client_at_the_limit_does_not_fill_the_log(caplog):
-    """One that is left out every other time is named once, and once more when it has been taken for a while."""
-    counts = np.zeros((2, 2), np.int32)
-    report = GuardReport("run", ("a", "b"), counts)
-    with caplog.at_level(logging.WARNING, "mainstem"):
-        for n in range(200):
-            counts = counts + np.array([[0, 0], [0, n % 2]])
-            found = report.update(counts, [("a", n, 0), ("b", n, 0)])
-            assert found == {"clipped": [], "held": ["b"] * (n % 2)}
-        assert len(caplog.records) == 1
-        for n in range(BACK):
-            report.update(counts, [("a", n, 0)] + [("b", n, 0)] * (n < BACK - 1))
-        assert len(caplog.records) == 1
-        report.update(counts, [("b", BACK, 0)])
-    assert "client b is no longer left out" in caplog.records[1].message
-    assert len(caplog.records) == 2
+def test_a_client_at_the_limit_does_not_come_and_go():
+    """One that is left out every other time is shown as left out until it has been taken for a while."""
+    clients, counts = ("a", "b"), np.zeros((2, 2), np.int32)
+    report = GuardReport(counts)
+    for n in range(200):
+        counts = counts + np.array([[0, 0], [0, n % 2]])
+        found = report.update(clients, counts, [("a", n, 0), ("b", n, 0)])
+        assert found == {"clipped": [], "held": ["b"] * (n % 2)}
+        assert report.left_out == ({"b"} if n > 2 * OFTEN - 2 else set())
+    for n in range(BACK):
+        report.update(clients, counts, [("a", n, 0)] + [("b", n, 0)] * (n < BACK - 1))
+    assert report.left_out == {"b"}
+    report.update(clients, counts, [("b", BACK, 0)])
+    assert not report.left_out
 
 
 def test_with_error_feedback_it_counts_too(nats_server):
@@ -110,7 +111,15 @@ def test_a_fast_liar_has_one_vote_under_the_median(guard, weight, nats_server):
 
             async def send(k, step, value, weight):
                 body = np.full(document.message, value, document.dtype).tobytes()
-                ours = document.digest, document.codec, k, step, 0, 0.0, weight
+                ours = (
+                    document.digest,
+                    document.codec,
+                    client_id(document.clients[k]),
+                    step,
+                    0,
+                    0.0,
+                    weight,
+                )
                 data = pack_upload(Upload(*ours, body, epoch))
                 await hub._connection.publish(hub.subjects.upload(str(k)), data)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.engines.federate.client.sample_sources import feed
+from mainstem.engines.federate.client.sample_sources import Columns, feed
 from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.errors import BadData, BadParameter, BadSpec
 from tests.federate.in_process import joined, run_content, serving
@@ -44,7 +44,7 @@ def test_lockstep_equals_the_simulation(nats_server):
 def test_a_file_with_words(tmp_path):
     path = tmp_path / "site.csv"
     path.write_text("heat,kind,bad\n1.5,x,0\n,y,1\n")
-    assert list(feed(str(path), words=True)) == [
+    assert list(feed(str(path), columns=Columns(words=True))) == [
         ({"heat": 1.5, "kind": "x"}, 0),
         ({"kind": "y"}, 1),
     ]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import Reason, Upload, client_id, pack_upload
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport import streams
 from tests.federate.in_process import joined, run_content, serving, until
@@ -52,6 +52,14 @@ class Attack:
 
     def run(self):
         return self.packed(run=self.draw.randbytes(8))
+
+    def protocol(self):
+        data = bytearray(self.packed())
+        data[4] ^= 0xFF
+        return bytes(data)
+
+    def session(self):
+        return self.packed(session=self.draw.randrange(2**40))
 
     def epoch(self):
         return self.packed(epoch=self.draw.randrange(2**62))
@@ -128,12 +136,18 @@ async def send_attacks(url, hub, each):
     document, memory, sent = hub.document, [], 0
     body = np.ones(document.message).tobytes()
     ours = document.digest, document.codec
-    upload = Upload(*ours, 0, 1, 0, 1.0, 1.0, body, hub.aggregator.epoch)
+    upload = Upload(
+        *ours, client_id(document.clients[0]), 1, 0, 1.0, 1.0, body, hub.aggregator.epoch
+    )
     attack = Attack(upload, chance.Random(0))
     raw = await connections.connect(url)
     for kind in KINDS:
         for _ in range(each):
-            attack.honest = upload._replace(step=hub.aggregator.due, version=hub.aggregator.version)
+            attack.honest = upload._replace(
+                step=hub.aggregator.due,
+                version=hub.aggregator.version,
+                session=int(hub.aggregator.sessions[0]),
+            )
             await raw.publish(document.subjects.upload("0"), getattr(attack, kind)())
             sent += 1
             if sent % 32 == 0:

@@ -8,9 +8,9 @@ import pytest
 
 import mainstem as ms
 from mainstem.base import Sample
-from mainstem.engines.federate.control import command, statuses
+from mainstem.engines.federate.control import send_order, statuses
 from mainstem.engines.federate.hub.hub import Hub
-from mainstem.engines.federate.protocol.messages import Reason, Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import Reason, Upload, client_id, pack_upload
 from mainstem.engines.federate.protocol.run_document import parse, read
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.errors import BadSpec, BrokenRun
@@ -61,7 +61,17 @@ def uploads(hub, **changes):
     """A valid upload of client 0 for step 1, with these changes."""
     document = hub.document
     body = np.ones(document.message, np.float32).tobytes()
-    honest = Upload(document.digest, document.codec, 0, 1, 0, 1.0, 1.0, body, hub.aggregator.epoch)
+    honest = Upload(
+        document.digest,
+        document.codec,
+        client_id(document.clients[0]),
+        1,
+        0,
+        1.0,
+        1.0,
+        body,
+        hub.aggregator.epoch,
+    )
     return pack_upload(honest._replace(**changes))
 
 
@@ -151,14 +161,14 @@ def test_a_run_is_paused_resumed_and_finished(nats_server):
         content = run_content(FEDOGD, LINEAR, gather=1)
         async with serving(nats_server.url, content) as (hub, work):
             run = hub.document.rules.run
-            assert (await command(nats_server.url, run, "pause"))["state"] == "paused"
+            assert (await send_order(nats_server.url, run, "pause"))["state"] == "paused"
             async with await joined(nats_server.url, hub, "0") as learner:
                 await learner.learn_one(X, Y)
                 await until(lambda: hub.aggregator.waiting)
                 assert hub.aggregator.version == 0
-                await command(nats_server.url, run, "resume")
+                await send_order(nats_server.url, run, "resume")
                 await until(lambda: hub.aggregator.version == 1)
-            await command(nats_server.url, run, "finish")
+            await send_order(nats_server.url, run, "finish")
             await asyncio.wait_for(work, 10)
             (found,) = [each for each in await statuses(nats_server.url) if each["run"] == run]
             assert found["state"] == "finished"
@@ -187,14 +197,14 @@ def test_the_newest_hub_takes_a_run_over(nats_server):
     asyncio.run(lived())
 
 
-def test_another_spec_under_the_same_name_is_refused(nats_server):
+def test_another_run_under_the_same_name_is_refused(nats_server):
     async def lived():
         content = run_content(FEDOGD, LINEAR, gather=1)
         async with serving(nats_server.url, content):
             pass
-        content["algorithm"] = {"name": "fedogd", "step": 0.2}
+        content["algorithm"] = {"name": "fedomd", "step": 0.1}
         connection = await connections.connect(nats_server.url)
-        with pytest.raises(BrokenRun, match="another document"):
+        with pytest.raises(BadSpec, match=r"algorithm\.name cannot change while the run lives"):
             await Hub(parse(content), connection).open()
         await connection.close()
 

@@ -9,8 +9,9 @@ import pytest
 from mainstem.engines.federate import control
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.loss_watch import WINDOW, LossWatch
-from mainstem.engines.federate.protocol.messages import Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import Upload, client_id, pack_upload
 from mainstem.engines.federate.protocol.run_document import parse
+from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.errors import MainstemError
 from tests.federate.in_process import run_content, serving, until
 
@@ -47,7 +48,7 @@ def test_it_is_stored_and_restored():
     document = parse(run_content(FEDOGD, LINEAR))
     first, second = Aggregator(document), Aggregator(document)
     first.watch.add(1, 3.0, 2)
-    second.restore(first.snapshot(1))
+    second.restore(unpack(first.snapshot(1), "state"), document)
     for name, array in first.watch.arrays().items():
         assert np.array_equal(array, second.watch.arrays()[name])
 
@@ -75,7 +76,15 @@ class Reporter:
             version = aggregator.version
             for k in range(2):
                 body = np.full(document.message, loss, document.dtype).tobytes()
-                ours = document.digest, document.codec, k, self.step, version, self.total, 1.0
+                ours = (
+                    document.digest,
+                    document.codec,
+                    client_id(document.clients[k]),
+                    self.step,
+                    version,
+                    self.total,
+                    1.0,
+                )
                 data = pack_upload(Upload(*ours, body, aggregator.epoch))
                 await self.hub._connection.publish(self.hub.subjects.upload(str(k)), data)
             if merged:
@@ -99,13 +108,14 @@ def test_a_run_is_held_and_goes_back_by_order(nats_server, caplog):
         while not hub._alarm.holds:
             await reporter.rounds(1, 100.0)
         assert hub.status()["state"] == "held"
+        await until(lambda: [each["alarm"] for each in hub.status()["alarms"]] == ["held"])
         held = hub.aggregator.version
         await reporter.rounds(1, 100.0)
         await until(lambda: len(hub.aggregator.waiting) == 2)
-        assert "it holds: mainstem status --resume goes on; --back goes to" in caplog.text
+        assert "it holds: the order `resume` goes on; `back` goes to" in caplog.text
         assert f"the model of merge {WINDOW}" in caplog.text
         assert not np.allclose(hub.aggregator.model, good)
-        found = await control.command(nats_server.url, hub.document.rules.run, "back")
+        found = await control.send_order(nats_server.url, hub.document.rules.run, "back")
         assert found["state"] == "running"
         assert found["version"] == held + 1  # so that clients take it
         assert np.allclose(hub.aggregator.model, good)
@@ -136,7 +146,7 @@ def test_without_an_alarm_it_goes_on(nats_server):
     async def script(hub, reporter):
         await reporter.rounds(2 * WINDOW, 100.0)
         assert hub.status()["state"] == "running"
-        with pytest.raises(MainstemError, match="there is no command"):
-            await control.command(nats_server.url, hub.document.rules.run, "forward")
+        with pytest.raises(MainstemError, match="there is no order"):
+            await control.send_order(nats_server.url, hub.document.rules.run, "forward")
 
     run(nats_server.url, script, alarm=0)

@@ -127,6 +127,7 @@ def scenario(own_server, tmp_path, pace, restored, hub_ends, folder_lost):
             await world.merged(4)
             status = world.hub.status()
             assert all(each["state"] == "present" for each in status["clients"].values())
+            assert [each["alarm"] for each in status["alarms"]] == ["store_lost"]
             return before, continued
 
     return asyncio.run(lived())

@@ -21,23 +21,23 @@ def versions(path):
 @pytest.mark.parametrize("torn", [b"", b'{"version":4,"st', b"\xff\n"])
 def test_lines_beyond_the_stored_state_are_dropped(torn, tmp_path):
     path = tmp_path / "merges.jsonl"
-    log = MergeLog(path, 0)
+    log = MergeLog(path, 0, 0)
     for version in (1, 2, 3):
-        log.add({"version": version})
+        log.add({"version": version, "revision": 0})
     log.close()
     with path.open("ab") as file:
         file.write(torn)
-    log = MergeLog(path, 2)
-    log.add({"version": 3})
+    log = MergeLog(path, 2, 0)
+    log.add({"version": 3, "revision": 0})
     log.close()
     assert versions(path) == [1, 2, 3]
 
 
 def test_a_full_file_is_put_aside(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_SIZE", 40)
-    log = MergeLog(tmp_path / "merges.jsonl", 0)
+    log = MergeLog(tmp_path / "merges.jsonl", 0, 0)
     for version in range(1, 6):
-        log.add({"version": version})
+        log.add({"version": version, "revision": 0})
     log.close()
     assert versions(tmp_path / "merges.old.jsonl")[-1] + 1 == versions(tmp_path / "merges.jsonl")[0]
 

@@ -10,7 +10,7 @@ HUB = Position(10, 6, 8)
 
 
 def claimed(*given, quorum=2):
-    found = Positions(quorum, lambda step: step + 4)
+    found = Positions(lambda: quorum, lambda step: step + 4)
     for k, each in enumerate(given):
         found.note(str(k), Position(*each))
     return found

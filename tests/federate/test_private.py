@@ -55,7 +55,7 @@ def test_folders_of_a_hub_and_a_client(open_umask, tmp_path):
         threading.Thread(target=lived).start()
 
     run_hub(document, folder, started=started, sync="2m")
-    assert (folder / "model.npz").exists()
+    assert (folder / "model.safetensors").exists()
     assert (tmp_path / "runs" / "client" / "client.state").exists()
     assert exposed(folder) == []
     assert exposed(tmp_path / "runs" / "client") == []

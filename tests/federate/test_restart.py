@@ -17,7 +17,13 @@ from mainstem.engines.federate import faults
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.protocol.chunking import split
-from mainstem.engines.federate.protocol.messages import Reason, Refused, Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import (
+    Reason,
+    Refused,
+    Upload,
+    client_id,
+    pack_upload,
+)
 from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport import connection as connections
@@ -36,7 +42,16 @@ class Died(Exception):
 
 def upload(document, client=0, step=1, version=0, **changes):
     body = np.full(document.message, 1.0 + step, document.dtype).tobytes()
-    honest = Upload(document.digest, document.codec, client, step, version, 1.0, 1.0, body)
+    honest = Upload(
+        document.digest,
+        document.codec,
+        client_id(document.clients[client]),
+        step,
+        version,
+        1.0,
+        1.0,
+        body,
+    )
     return pack_upload(honest._replace(**changes))
 
 
@@ -165,7 +180,7 @@ def test_replays_of_every_kind_are_refused():
     later.document = later.document._replace(
         digest=made.document.digest
     )  # another name, the same run
-    later.restore(made.snapshot(3))
+    later.restore(unpack(made.snapshot(3), "state"), later.document)
     for again in (first, second):
         assert refusal(later, "0", again) == Reason.REPLAYED
     assert refusal(later, "1", second) == Reason.CLIENT  # nor as somebody else
@@ -239,8 +254,8 @@ def test_nothing_is_lost_at_the_free_pace_with_a_period(nats_server):
             sums = []
             accept = hub.aggregator.accept
 
-            def accepted(client, data, sequence):
-                found = accept(client, data, sequence)
+            def accepted(client, data, *given):
+                found = accept(client, data, *given)
                 waiting = hub.aggregator.waiting[hub.aggregator.indices[client], found.step]
                 sums.append((client, waiting.body.copy()))
                 return found

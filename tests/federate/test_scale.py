@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mainstem.engines.federate.control import command
+from mainstem.engines.federate.control import send_order
 from mainstem.engines.federate.protocol.messages import read_broadcast
 from mainstem.engines.federate.protocol.subjects import Subjects
 from mainstem.engines.federate.transport import connection as connections
@@ -109,7 +109,7 @@ def test_five_hundred_clients_join_and_learn(pace, processes):
     crowds = [crowd(made, first, each, rounds, pause=0.05) for first in firsts]
     assert [process.wait(150) for process in crowds] == [0] * len(crowds)
     if pace == "free":
-        asyncio.run(command(made.url, "scale", "finish", made.credentials))
+        asyncio.run(send_order(made.url, "scale", "finish", made.credentials))
     assert hub.wait(30) == 0
     times = [event_times(made, first) for first in firsts]
     started, joined, finished = (

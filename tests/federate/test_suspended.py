@@ -9,10 +9,11 @@ import random
 import signal
 import time
 
-import numpy as np
 import pytest
 
 from mainstem.engines.federate import control
+from mainstem.engines.federate.hub.model_file import MODEL, read_model
+from mainstem.engines.federate.protocol.run_document import parse
 from tests.federate.clusters import STORED, Server, ports
 from tests.federate.test_kills import small
 
@@ -45,11 +46,11 @@ def test_twenty_hubs_in_turn(processes, tmp_path):
             hub = newer
         taken = (made.folder / "hub.log").read_text().count("another hub has taken this run over")
         assert taken == TIMES
-        asyncio.run(control.command(server.url, made.rules["run"], "finish"))
+        asyncio.run(control.send_order(server.url, made.rules["run"], "finish"))
         assert hub.wait(30) == 0
         assert all(client.poll() is None for client in clients)
         made.rules["steps"] = made.step()
-        with np.load(tmp_path / f"hub-{TIMES}" / "model.npz") as found:
-            assert abs(found["model"] - made.simulated()).max() < 1e-9  # as if there was one hub
+        found = read_model(tmp_path / f"hub-{TIMES}" / MODEL, parse(made.document))
+        assert abs(found - made.simulated()).max() < 1e-9  # as if there was one hub
     finally:
         server.kill()
