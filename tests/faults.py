@@ -78,14 +78,14 @@ FAULTS = (
     ),
     Fault(
         "a model that is not finite is accepted",
-        f"{HUB}/aggregator.py",
+        f"{HUB}/upload_format.py",
         "if not (largest <= self._finite and upload.weight <= self._finite):",
         "if not upload.weight <= self._finite:",
         "federate/test_hostile.py federate/test_hub.py",
     ),
     Fault(
         "a stated weight is believed",
-        f"{HUB}/aggregator.py",
+        f"{HUB}/upload_format.py",
         "if upload.weight > self._most_weight[k]:",
         "if upload.weight > 1e300:",
         "federate/test_guard.py federate/test_hub.py federate/test_hostile.py",

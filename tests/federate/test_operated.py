@@ -295,7 +295,7 @@ def test_what_is_learnt_offline_is_sent_before_a_newer_model_is_taken(
             ):
                 await other.learn_one(X, Y)  # there is a newer model
                 await until(lambda: hub.aggregator.received[0] == 3)
-                await until(lambda: one.session.uplink.latest.version > 1)
+                await until(lambda: one.session.uplink.latest.received[0] == 3)  # a newer model
                 await one.learn_one(X, Y)
                 await until(lambda: hub.aggregator.received[0] == 12)
         return model

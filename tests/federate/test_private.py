@@ -93,5 +93,5 @@ def test_a_join_with_a_file_imports_nothing_from_here(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     before = list(sys.path)
     words = "nats://127.0.0.1:1", "--run", "r", "--client", "a", "--stream", "a.csv"
-    assert mainstem(tmp_path, "join", *words).returncode == 1
+    assert mainstem(tmp_path, "join", *words, "--wait", "0").returncode == 1
     assert sys.path == before
