@@ -297,6 +297,7 @@ def test_the_server_listens_at_the_address_that_was_chosen(server):
     assert change.server == setup.RESTART
 
 
+@pytest.mark.slow  # it waits for answers that must not come
 def test_an_observer_of_one_run_sees_no_other(server):
     change = setup.observe(server.folder, "guest", ["r"])
     assert change.server == setup.RELOAD

@@ -327,6 +327,7 @@ def test_a_change_that_cannot_be_is_refused(tmp_path, change, parameter):
     assert contents(folder) == before
 
 
+@pytest.mark.slow  # each call signs and writes everything
 def test_the_command_prints_what_to_do_next(tmp_path):
     def mainstem(*words):
         return subprocess.run(
