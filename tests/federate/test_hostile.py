@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.engines.federate.protocol.messages import Reason, Upload, client_id, pack_upload
+from mainstem.engines.federate.hub.aggregator import Aggregator
+from mainstem.engines.federate.protocol.messages import (
+    Reason,
+    Refused,
+    Upload,
+    client_id,
+    pack_upload,
+)
+from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport import streams
 from tests.federate.in_process import joined, run_content, serving, until
@@ -177,6 +185,17 @@ def endured(url, each):
 def much_room(monkeypatch):
     """The server takes as many uploads of one client as the hub can read: here they are counted."""
     monkeypatch.setattr(streams, "LEAST_ROOM", 10**6)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_body_that_is_not_finite_is_refused(wrong):
+    made = Aggregator(parse(run_content(FEDOGD, gather=1, dtype="float64")))
+    body = np.ones(made.document.message)
+    body[-1] = wrong
+    ours = made.document.digest, made.document.codec, client_id("0")
+    data = pack_upload(Upload(*ours, 1, 0, 1.0, 1.0, body.tobytes()))
+    with pytest.raises(Refused, match="not finite"):
+        made.accept("0", data, 1)
 
 
 def test_every_kind_is_refused_and_counted(nats_server):
