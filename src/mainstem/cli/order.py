@@ -1,6 +1,7 @@
 """`mainstem order`: tells the hub of a run what to do."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,16 +30,24 @@ def _send(
     output.as_json(found) if json else output.printed(overview(found))
 
 
-@app.command()
-def pause(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
-    """Merge nothing until `resume`."""
-    _send(url, run, "pause", credentials, json)
+PLAIN = {
+    "pause": "Merge nothing until `resume`.",
+    "resume": "Go on merging, after `pause` or an alarm.",
+    "finish": "End the run; its hub writes the model and ends.",
+    "candidate": "Compare the clients with the current model from now on.",
+    "snapshot": "Write the current model to the hub's folder.",
+}  # orders that need nothing but a run, and what they do
 
 
-@app.command()
-def resume(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
-    """Go on merging, after `pause` or an alarm."""
-    _send(url, run, "resume", credentials, json)
+def _plain(order: str) -> Callable[..., None]:
+    def send(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
+        _send(url, run, order, credentials, json)
+
+    return send
+
+
+for _name, _help in PLAIN.items():
+    app.command(_name, help=_help)(_plain(_name))
 
 
 @app.command()
@@ -53,24 +62,6 @@ def back(
 ) -> None:
     """Go back to an earlier model, and go on from there."""
     _send(url, run, "back", credentials, json, **({} if merge is None else {"merge": merge}))
-
-
-@app.command()
-def finish(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
-    """End the run; its hub writes the model and ends."""
-    _send(url, run, "finish", credentials, json)
-
-
-@app.command()
-def candidate(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
-    """Compare the clients with the current model from now on."""
-    _send(url, run, "candidate", credentials, json)
-
-
-@app.command()
-def snapshot(url: Url, run: Run, credentials: Credentials = None, json: Json = False) -> None:
-    """Write the current model to the hub's folder."""
-    _send(url, run, "snapshot", credentials, json)
 
 
 @app.command()

@@ -9,7 +9,6 @@ import contextlib
 import json
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import nats.errors
@@ -106,12 +105,7 @@ class Observer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 

@@ -100,21 +100,17 @@ def _of_clients(run: list[str], clients: dict[str, Any]) -> Iterator[Metric]:
         "clipped": "Messages that the guard has shortened.",
         "held": "Messages that the guard has left out.",
     }
-    for name, text in counted.items():
-        family = CounterMetricFamily(f"mainstem_client_{name}", text, labels=["run", "client"])
-        for client, each in clients.items():
-            family.add_metric([*run, client], each[name])
-        yield family
     shown = {
         "staleness": "Merges that the model of its last upload was behind.",
         "recent_loss": "Mean loss over its last 32 uploads.",
         "mean_loss": "Mean loss since the run began.",
     }
-    for name, text in shown.items():
-        gauge = GaugeMetricFamily(f"mainstem_client_{name}", text, labels=["run", "client"])
-        for client, each in clients.items():
-            gauge.add_metric([*run, client], each[name])
-        yield gauge
+    for kind, texts in ((CounterMetricFamily, counted), (GaugeMetricFamily, shown)):
+        for name, text in texts.items():
+            family = kind(f"mainstem_client_{name}", text, labels=["run", "client"])
+            for client, each in clients.items():
+                family.add_metric([*run, client], each[name])
+            yield family
     present = GaugeMetricFamily(
         "mainstem_client_present", "Whether it is there.", labels=["run", "client"]
     )

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import jax
@@ -63,12 +62,7 @@ class AsyncServedHub:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -122,12 +116,7 @@ class ServedHub:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

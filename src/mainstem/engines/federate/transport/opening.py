@@ -1,7 +1,6 @@
 """What is opened by `await`, or by `async with`, which also closes it."""
 
 from collections.abc import Coroutine, Generator
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 
@@ -29,11 +28,6 @@ class Opening(Generic[Opened]):
         self._opened = await self._work
         return self._opened
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._opened is not None:
             await self._opened.close()
