@@ -42,8 +42,8 @@ FAULTS = (
     Fault(
         "an upload of the newest received step is merged again",
         f"{HUB}/aggregator.py",
-        "if upload.step <= self.received[k] or",
-        "if upload.step < self.received[k] or",
+        "if upload.step <= self.records.received[k] or",
+        "if upload.step < self.records.received[k] or",
         "federate/test_restart.py federate/test_hub.py",
     ),
     Fault(
@@ -55,7 +55,7 @@ FAULTS = (
     ),
     Fault(
         "a client's merged step falls back when nothing of it arrives",
-        f"{HUB}/aggregator.py",
+        f"{HUB}/client_records.py",
         "            self.merged[k] = max(self.merged[k], upload.step)\n",
         "            self.merged[k] = max(self.merged[k], upload.step)\n"
         "        else:\n"
@@ -99,7 +99,7 @@ FAULTS = (
     ),
     Fault(
         "nobody is quarantined",
-        f"{HUB}/aggregator.py",
+        f"{HUB}/client_records.py",
         "np.flatnonzero(self.strikes >= limit)",
         "np.flatnonzero(self.strikes > 2**60 + limit)",
         "federate/test_hub.py federate/test_hostile.py",
@@ -114,15 +114,13 @@ FAULTS = (
     Fault(
         "a client sends before it has stored its upload",
         f"{CLIENT}/session.py",
-        "            if sends:\n                self.pending[upload.step] = data\n"
-        "            pending = dict(self.pending)\n",
-        "            pending = dict(self.pending)\n"
-        "            if sends:\n                self.pending[upload.step] = data\n",
+        "        if sends:\n            self.pending.add(upload.step, data)\n        self._save()\n",
+        "        self._save()\n        if sends:\n            self.pending.add(upload.step, data)\n",
         "federate/test_persistence.py",
     ),
     Fault(
         "a client that returns does not send its pending uploads",
-        f"{CLIENT}/session.py",
+        f"{CLIENT}/pending_uploads.py",
         "for step, data in sorted(pending.items()):",
         "for step, data in sorted(pending.items())[1:]:",
         "federate/test_persistence.py",

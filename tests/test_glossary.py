@@ -12,7 +12,8 @@ import mainstem as ms
 from mainstem import algorithms, experiment, parts, problems, streams, theory
 from mainstem.cli import app
 from mainstem.engines.federate.hub.hub import Hub
-from mainstem.engines.federate.protocol.run_document import Rules, parse
+from mainstem.engines.federate.protocol.rules import Rules
+from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.run import Run
 from mainstem.run.summary import Summary
 

@@ -86,9 +86,9 @@ def _lying(document: RunDocument, lie: str) -> RunDocument:
 def site(url: str, content: dict[str, Any], k: int, fault: str) -> float:
     """Lives as site k. Returns its mean loss in the second half."""
     problem, rules = content["problem"]["name"], content["federate"]
-    usual = session._kernels
+    usual = session.shared_kernels
     if fault in guard.LIES and k == SITES - 1:
-        session._kernels = lambda document, _: Kernels(_lying(document, fault))
+        session.shared_kernels = lambda document, _: Kernels(_lying(document, fault))
     try:
         with ms.join(url, run=rules["run"], client=str(k)) as learner:
             for n, sample in enumerate(samples(problem, k, fault)):
@@ -99,7 +99,7 @@ def site(url: str, content: dict[str, Any], k: int, fault: str) -> float:
                 time.sleep(PAUSE[rules["pace"]])
             return (learner.loss - before) / (STEPS - STEPS // 2)
     finally:
-        session._kernels = usual
+        session.shared_kernels = usual
 
 
 def _ordered(url: str, run: str, action: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mainstem.base import Sample
 from mainstem.engines.federate.client.learner import AsyncLearner
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import ClientHeartbeat, Position, pack_client
-from mainstem.engines.federate.protocol.messages import Broadcast, Upload, pack_upload
+from mainstem.engines.federate.protocol.messages import Broadcast, Upload, client_id, pack_upload
 from mainstem.engines.federate.protocol.run_document import RunDocument
 
 CLIENTS, SECONDS = 4, 4.0
@@ -38,7 +38,7 @@ Make = Callable[[RunDocument, Broadcast], tuple[str, Callable[[int], bytes]]]
 def _uploads(document: RunDocument, newest: Broadcast) -> tuple[str, Callable[[int], bytes]]:
     """Valid uploads, each of the next step."""
     body = np.full(document.message, 1e-3, document.dtype).tobytes()
-    ours = document.digest, document.codec, int(LIAR)
+    ours = document.digest, document.codec, client_id(LIAR)
 
     def made(n: int) -> bytes:
         return pack_upload(Upload(*ours, n + 1, 0, 0.0, 1.0, body, newest.epoch))
@@ -57,7 +57,7 @@ def _noise(document: RunDocument, _: Broadcast) -> tuple[str, Callable[[int], by
 
 
 def _heartbeats(document: RunDocument, newest: Broadcast) -> tuple[str, Callable[[int], bytes]]:
-    data = pack_client(ClientHeartbeat(Position(*newest.age, 1), "session"))
+    data = pack_client(ClientHeartbeat(Position(*newest.age, 1)), document.versions)
     return document.subjects.heartbeat(LIAR), lambda n: data
 
 

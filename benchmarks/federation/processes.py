@@ -32,17 +32,19 @@ def nats_server(sync: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def process(serve: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Runs `serve(*arguments, ready)` in a separate process, and yields when it is ready."""
+    """Runs `serve(*arguments, ready)` in a separate process, and yields when it is ready. It must not end itself."""
     ready = SPAWN.Event()
-    hub = SPAWN.Process(target=serve, args=(*arguments, ready), daemon=True)
-    hub.start()
+    child = SPAWN.Process(target=serve, args=(*arguments, ready), daemon=True)
+    child.start()
     try:
         if not ready.wait(PATIENCE):
             raise RuntimeError(f"{serve.__name__}: did not start")
         yield
+        if not child.is_alive():
+            raise RuntimeError(f"{serve.__name__}: has ended, with exit code {child.exitcode}")
     finally:
-        hub.terminate()
-        hub.join()
+        child.terminate()
+        child.join()
 
 
 def hub(url: str, document: Mapping[str, Any], ready: Event) -> None:

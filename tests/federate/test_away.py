@@ -27,7 +27,7 @@ def test_a_client_comes_back_where_it_was(nats_server, tmp_path):
                     await joined(nats_server.url, hub, "0", folder=tmp_path / "a")
                 for x, y in each[30:]:
                     await learner.learn_one(x, y)
-            await until(lambda: hub.aggregator.merged[0] == 60)
+            await until(lambda: hub.aggregator.records.merged[0] == 60)
             with pytest.raises(BrokenRun, match="another run or client"):
                 await joined(nats_server.url, hub, "1", folder=tmp_path / "a")
 
@@ -67,7 +67,7 @@ def test_a_client_logs_that_the_hub_is_away_and_goes_on(nats_server, monkeypatch
         assert learner.step == 5
         async with serving(nats_server.url, content) as (hub, _):
             await until(lambda: "is back" in caplog.text)
-            await until(lambda: hub.aggregator.merged[0] == 5)
+            await until(lambda: hub.aggregator.records.merged[0] == 5)
             await learner.close()
 
     asyncio.run(lived())
@@ -81,11 +81,11 @@ def test_what_was_sent_while_the_hub_was_away_is_all_merged(nats_server):
             learner = await joined(nats_server.url, hub, "0")
         for x, y in rows(200):
             await learner.learn_one(x, y)
-        await asyncio.wait(learner.session._sending, timeout=20)
+        await asyncio.wait(learner.session.pending.sending, timeout=20)
         async with serving(nats_server.url, content) as (hub, _):
-            await until(lambda: hub.aggregator.merged[0] == 200)
+            await until(lambda: hub.aggregator.records.merged[0] == 200)
             await learner.close()
-            return hub.aggregator.bytes_up[0] / hub.document.upload_bytes
+            return hub.aggregator.records.bytes_up[0] / hub.document.upload_bytes
 
     assert asyncio.run(lived()) == 200
 
@@ -101,15 +101,15 @@ def test_who_was_away_too_long_is_merged_again(nats_server):
             each = list(rows(20))
             for n in range(5):
                 await one.learn_one(*each[n])
-                await until(lambda: hub.aggregator.merged[0] == one.step)
+                await until(lambda: hub.aggregator.records.merged[0] == one.step)
             two.session.uplink._broadcasts.value = None  # it still holds the first model
             await two.learn_one(*each[5])
             await two.learn_one(*each[6])
-            await until(lambda: hub.aggregator.refused[1]["stale"] == 2)
+            await until(lambda: hub.aggregator.records.refused[1]["stale"] == 2)
             await one.learn_one(*each[7])
             await until(lambda: two.session.uplink.latest is not None)
             await two.learn_one(*each[8])
-            await until(lambda: hub.aggregator.merged[1] == 3)
+            await until(lambda: hub.aggregator.records.merged[1] == 3)
 
     asyncio.run(lived())
 
@@ -122,13 +122,13 @@ def test_a_client_that_comes_back_without_its_folder_counts_on(nats_server, capl
                     for x, y in rows(20):
                         await learner.learn_one(x, y)
                     assert learner.step == last
-                await until(lambda: hub.aggregator.merged[0] == last)  # noqa: B023
+                await until(lambda: hub.aggregator.records.merged[0] == last)  # noqa: B023
                 await until(
                     lambda: hub.status()["clients"]["0"]["state"] == "away"
                 )  # it announced that it leaves
                 losses.append(learner.loss)
-            assert np.isclose(hub.aggregator.losses[0], sum(losses))
-            assert not hub.aggregator.refused[0]
+            assert np.isclose(hub.aggregator.records.losses[0], sum(losses))
+            assert not hub.aggregator.records.refused[0]
 
     losses = []
     asyncio.run(lived())
@@ -141,7 +141,7 @@ def test_losses_of_an_older_folder_are_not_counted_twice(nats_server, tmp_path):
         async with client as learner:
             for x, y in rows(count):
                 await learner.learn_one(x, y)
-        await until(lambda: hub.aggregator.merged[0] == learner.step)
+        await until(lambda: hub.aggregator.records.merged[0] == learner.step)
         return learner.loss
 
     async def lived():
@@ -150,7 +150,7 @@ def test_losses_of_an_older_folder_are_not_counted_twice(nats_server, tmp_path):
             shutil.copytree(tmp_path / "client", tmp_path / "older")
             first = await learnt(hub, tmp_path / "client", 10)
             second = await learnt(hub, tmp_path / "older", 10)
-            assert np.isclose(hub.aggregator.losses[0], first + second)
+            assert np.isclose(hub.aggregator.records.losses[0], first + second)
             assert second < 0.6 * first  # of 10 samples, and of 30
 
     asyncio.run(lived())
@@ -170,7 +170,7 @@ def test_an_upload_that_comes_after_the_goodbye_does_not_make_a_client_present(n
             await until(lambda: state() == "away")
             for x, y in rows(1):
                 await learner.learn_one(x, y)
-            await until(lambda: hub.aggregator.merged[0] == 1)
+            await until(lambda: hub.aggregator.records.merged[0] == 1)
             assert state() == "away"
             await connection.publish(subject, b"")
             await until(lambda: state() == "present")
@@ -199,14 +199,14 @@ def test_nobody_waits_for_who_is_not_there(nats_server):
         ):
             each = rows(20)
             await one.learn_one(*next(each))
-            await until(lambda: hub.aggregator.merged.tolist() == [1, 0, 0])  # alone
+            await until(lambda: hub.aggregator.records.merged.tolist() == [1, 0, 0])  # alone
             two = await joined(nats_server.url, hub, "1")
             await until(lambda: hub.status()["clients"]["1"]["state"] == "present")
             await one.learn_one(*next(each))
             await asyncio.sleep(0.5)
             assert hub.aggregator.version == 1  # the other is there, and waited for
             await two.close()
-            await until(lambda: hub.aggregator.merged.tolist() == [2, 0, 0])
+            await until(lambda: hub.aggregator.records.merged.tolist() == [2, 0, 0])
 
     asyncio.run(lived())
 

@@ -32,7 +32,7 @@ def test_the_loss_of_a_candidate_is_that_of_a_plain_loop(at_once, nats_server, m
             run = hub.document.rules.run
             for n in range(10):
                 await learner.learn_one(xs[n], ys[n])
-                await until(lambda: hub.aggregator.merged[0] == learner.step)
+                await until(lambda: hub.aggregator.records.merged[0] == learner.step)
             await send_order(nats_server.url, run, "candidate")
             model, before = hub.aggregator.model.copy(), learner.loss
             await until(lambda: learner.session.uplink.candidate is not None)

@@ -74,7 +74,7 @@ def test_a_roster_changes_under_its_clients(nats_server, tmp_path):
             ):
                 for each in (a, b):
                     await each.learn_one(X, Y)
-                await until(lambda: hub.aggregator.received.sum() == 2)
+                await until(lambda: hub.aggregator.records.received.sum() == 2)
                 before = hub.aggregator.model
                 status = await order(hub, add=["c"])
                 assert (status["revision"], list(status["clients"])) == (1, ["a", "b", "c"])
@@ -82,7 +82,7 @@ def test_a_roster_changes_under_its_clients(nats_server, tmp_path):
                 async with await joined(nats_server.url, hub, "c") as c:
                     for each in (a, b, c):
                         await each.learn_one(X, Y)
-                    await until(lambda: hub.aggregator.received.tolist() == [2, 2, 1])
+                    await until(lambda: hub.aggregator.records.received.tolist() == [2, 2, 1])
                 await order(hub, remove=["b"], rename={"a": "z"})
                 await until(lambda: b.session.uplink.ended and a.session.uplink.ended)
                 with pytest.raises(BrokenRun, match="has no client 'b'"):
@@ -92,7 +92,7 @@ def test_a_roster_changes_under_its_clients(nats_server, tmp_path):
             async with await joined(nats_server.url, hub, "z", folder=tmp_path / "a") as z:
                 assert z.step == 2
                 await z.learn_one(X, Y)
-                await until(lambda: hub.aggregator.received.tolist() == [3, 1])
+                await until(lambda: hub.aggregator.records.received.tolist() == [3, 1])
         log = (tmp_path / "hub" / "merges.jsonl").read_text()
         lines = [json.loads(line) for line in log.splitlines()]
         entered = [tuple(each) for line in lines for each in line.get("uploads", [])]
@@ -157,7 +157,7 @@ def test_an_added_client_is_heard_by_a_hub_that_is_started_again(nats_server):
             await joined(nats_server.url, hub, "c") as learner,
         ):
             await learner.learn_one(X, Y)
-            await until(lambda: hub.aggregator.received[2] == 1)
+            await until(lambda: hub.aggregator.records.received[2] == 1)
             await until(lambda: hub.status()["clients"]["c"]["state"] == "present")
 
     asyncio.run(lived())
@@ -180,8 +180,8 @@ def test_uploads_on_their_way_are_taken_although_fewer_may_wait_now(nats_server)
                 await one.learn_one(X, Y)
             await until(lambda: hub.aggregator.uploaded[0] == 8)
             await other.learn_one(X, Y)
-            await until(lambda: hub.aggregator.received.tolist() == [8, 1])
-            assert not hub.aggregator.refused[0]
+            await until(lambda: hub.aggregator.records.received.tolist() == [8, 1])
+            assert not hub.aggregator.records.refused[0]
 
     asyncio.run(lived())
 
@@ -214,14 +214,14 @@ def test_of_two_processes_with_one_name_one_is_heard(rule, nats_server):
         async with serving(nats_server.url, content(twice=rule)) as (hub, _):
             first = await joined(nats_server.url, hub, "a")
             await first.learn_one(X, Y)
-            await until(lambda: hub.aggregator.received[0] == 1)
+            await until(lambda: hub.aggregator.records.received[0] == 1)
             second = await joined(nats_server.url, hub, "a")
             heard, other = (second, first) if rule == "newest" else (first, second)
             await until(lambda: other.session.uplink.ended, 15)
             with pytest.raises(BrokenRun, match="another process has joined"):
                 await other.learn_one(X, Y)
             await heard.learn_one(X, Y)
-            await until(lambda: hub.aggregator.received[0] == 2)
+            await until(lambda: hub.aggregator.records.received[0] == 2)
             alarms = {each["alarm"] for each in hub.status()["alarms"]}
             for each in (first, second):
                 await each.close()
@@ -235,7 +235,7 @@ def test_a_client_is_forgiven(nats_server):
         async with serving(nats_server.url, content(strikes=2)) as (hub, _):
             for _ in range(2):
                 await hub._connection.publish(hub.subjects.upload("a"), b"nonsense")
-            await until(lambda: hub.aggregator.quarantined(0))
+            await until(lambda: 0 in hub.aggregator.records.quarantined)
             await until(lambda: [each["alarm"] for each in hub.status()["alarms"]])
             assert hub.status()["alarms"][0]["alarm"] == "client_quarantined"
             found = await send_order(nats_server.url, hub.document.rules.run, "forgive", client="a")

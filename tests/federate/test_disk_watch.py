@@ -26,7 +26,7 @@ def test_a_stream_that_remains_broken_is_made_anew(stream, nats_server, monkeypa
             await joined(nats_server.url, hub, "0") as learner,
         ):
             await learner.learn_one(X, Y)
-            await until(lambda: hub.aggregator.merged[0] == 1)
+            await until(lambda: hub.aggregator.records.merged[0] == 1)
             answered, epoch = hub._disk._answered, hub.aggregator.epoch
             subject = {
                 "upload": hub.subjects.upload("$probe"),
@@ -48,7 +48,7 @@ def test_a_stream_that_remains_broken_is_made_anew(stream, nats_server, monkeypa
             assert [each["alarm"] for each in hub.status()["alarms"]] == ["server_full"]
             await until(lambda: hub.aggregator.epoch > epoch)
             await learner.learn_one(X, Y)
-            await until(lambda: hub.aggregator.merged[0] == 2)
+            await until(lambda: hub.aggregator.records.merged[0] == 2)
 
     asyncio.run(lived())
     assert caplog.text.count("stores nothing: is its disk full?") == 1
@@ -69,7 +69,7 @@ def test_a_client_that_leaves_says_what_it_has_not_sent(
                 await learner.learn_one(X, Y)
             if folder:
                 async with await joined(nats_server.url, hub, "0", **place):
-                    await until(lambda: hub.aggregator.merged[0] == 1)
+                    await until(lambda: hub.aggregator.records.merged[0] == 1)
 
     asyncio.run(lived())
     kept = "its folder has them: join again" if folder else "they are lost"

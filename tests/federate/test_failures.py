@@ -14,7 +14,7 @@ import pytest
 import mainstem as ms
 from mainstem.base import Sample
 from mainstem.disk import lock
-from mainstem.engines.federate.client import session as sessions
+from mainstem.engines.federate.client import kernels as compiled
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.hub.process import run_hub
 from mainstem.engines.federate.protocol import run_document, state_format, versions
@@ -111,11 +111,11 @@ def test_bytes_down_are_those_of_the_simulation(nats_server):
 
 def test_compiled_functions_are_freed_with_their_last_session():
     document = run_document.parse(run_content(FEDOGD, LINEAR))
-    kernels = sessions._kernels(document, None)
-    assert sessions._kernels(document, None) is kernels
+    kernels = compiled.shared_kernels(document, None)
+    assert compiled.shared_kernels(document, None) is kernels
     del kernels
     gc.collect()
-    assert (document.digest, 0, id(None)) not in sessions._KERNELS
+    assert (document.digest, 0, id(None)) not in compiled._SHARED
 
 
 def test_a_client_of_another_protocol_is_refused(nats_server, monkeypatch):

@@ -45,7 +45,7 @@ def flooded(url, attack, **rules):
             await attack(hub, raw)
             async with await joined(url, hub, "1") as learner:
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.aggregator.merged[1] == 1)
+                await until(lambda: hub.aggregator.records.merged[1] == 1)
             found = await raw.jetstream().stream_info(hub.subjects.upload_stream)
             assert found.state.messages <= LEAST_ROOM + 8
             await raw.close()
@@ -59,11 +59,11 @@ def test_uploads(nats_server):
         for step in range(1, 5001):
             await raw.publish(hub.subjects.upload("0"), upload(hub, step))
         await raw.flush()
-        await until(lambda: hub.aggregator.refused[0][Reason.PENDING])
+        await until(lambda: hub.aggregator.records.refused[0][Reason.PENDING])
         await asyncio.sleep(0.2)
         assert len(hub.aggregator.waiting) == hub.document.rules.pending
-        assert hub.aggregator.refused[0].total() < 4 * LEAST_ROOM
-        assert not hub.aggregator.strikes.any()
+        assert hub.aggregator.records.refused[0].total() < 4 * LEAST_ROOM
+        assert not hub.aggregator.records.strikes.any()
         hub.paused = False
 
     flooded(nats_server.url, attack)
@@ -80,7 +80,7 @@ def test_first_chunks_that_are_never_followed(nats_server):
         async with await joined(nats_server.url, hub, "1") as learner:
             for _ in range(3 * LEAST_ROOM):  # more than there is room for, unless they are removed
                 await learner.learn_one(X, Y)
-        await until(lambda: hub.aggregator.merged[1] == 3 * LEAST_ROOM)
+        await until(lambda: hub.aggregator.records.merged[1] == 3 * LEAST_ROOM)
         found = await js.stream_info(hub.subjects.upload_stream, subjects_filter=">")
         assert found.state.subjects.get(hub.subjects.upload("1"), 0) < LEAST_ROOM
 
@@ -104,7 +104,7 @@ def test_large_noise(nats_server):
         await raw.flush()
         found = await js.stream_info(hub.subjects.upload_stream)
         assert found.state.bytes < 100_000
-        assert hub.aggregator.refused[0].total() == 0  # the hub reads none of it
+        assert hub.aggregator.records.refused[0].total() == 0  # the hub reads none of it
 
     flooded(nats_server.url, attack)
 

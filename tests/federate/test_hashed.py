@@ -31,7 +31,7 @@ def test_lockstep_equals_the_simulation(nats_server):
                         await learner.learn_one(ROWS[k * T + t], LABELS[k * T + t])
 
             await asyncio.gather(client(0), client(1))
-            return np.asarray(hub.aggregator.model), hub.aggregator.losses.sum()
+            return np.asarray(hub.aggregator.model), hub.aggregator.records.losses.sum()
 
     model, loss = asyncio.run(lived())
     stream = ms.streams.hashed(ROWS, LABELS, 16, clients=2, deal=ms.streams.in_time())

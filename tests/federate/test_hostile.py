@@ -126,7 +126,7 @@ async def attacked(url, each):
         memory = await send_attacks(url, hub, each)
         over.set()
         steps = [await each for each in learning]
-        return dict(hub.aggregator.refused[0]), memory, steps, hub.aggregator.model
+        return dict(hub.aggregator.records.refused[0]), memory, steps, hub.aggregator.model
 
 
 async def honest(url, hub, k, over):
@@ -154,14 +154,14 @@ async def send_attacks(url, hub, each):
             attack.honest = upload._replace(
                 step=hub.aggregator.due,
                 version=hub.aggregator.version,
-                session=int(hub.aggregator.sessions[0]),
+                session=int(hub.aggregator.records.sessions[0]),
             )
             await raw.publish(document.subjects.upload("0"), getattr(attack, kind)())
             sent += 1
             if sent % 32 == 0:
-                await until(lambda: hub.aggregator.refused[0].total() == sent)  # noqa: B023
+                await until(lambda: hub.aggregator.records.refused[0].total() == sent)  # noqa: B023
         memory.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6)
-    await until(lambda: hub.aggregator.refused[0].total() == sent)
+    await until(lambda: hub.aggregator.records.refused[0].total() == sent)
     await raw.close()
     return memory
 

@@ -36,7 +36,7 @@ def test_a_stalled_client_delays_nobody_past_the_deadline(nats_server):
             return hub.aggregator
 
     aggregator = asyncio.run(lived())
-    assert aggregator.merged.tolist() == [3, 0]
+    assert aggregator.records.merged.tolist() == [3, 0]
     assert aggregator.version == 3
 
 
@@ -49,10 +49,10 @@ def test_a_late_upload_is_merged_at_the_next_sync(nats_server):
             await joined(nats_server.url, hub, "1") as two,
         ):
             await one.step_with(Sample(X, Y))  # merged without the other
-            assert hub.aggregator.merged.tolist() == [1, 0]
+            assert hub.aggregator.records.merged.tolist() == [1, 0]
             await until(lambda: two.session.uplink.latest.step == 1)  # it knows that it is late
             await asyncio.gather(one.step_with(Sample(X, Y)), two.step_with(Sample(X, Y)))
-            assert hub.aggregator.merged.tolist() == [2, 1]
+            assert hub.aggregator.records.merged.tolist() == [2, 1]
 
     asyncio.run(lived())
 
@@ -86,8 +86,10 @@ def test_a_stale_upload_is_refused(nats_server):
                 )
                 await until(lambda step=step: hub.aggregator.version == step)
             await raw.publish(hub.subjects.upload("0"), uploads(hub, step=4, version=1))
-            await until(lambda: hub.aggregator.refused[0][Reason.STALE] == 1)
-            assert hub.aggregator.strikes[0] == 0  # an honest client that was cut off can be stale
+            await until(lambda: hub.aggregator.records.refused[0][Reason.STALE] == 1)
+            assert (
+                hub.aggregator.records.strikes[0] == 0
+            )  # an honest client that was cut off can be stale
             await raw.close()
 
     asyncio.run(lived())
@@ -108,8 +110,8 @@ def test_numbers_beyond_all_bounds_are_refused(changes, reason, nats_server):
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR, gather=1)) as (hub, _):
             raw = await connections.connect(nats_server.url)
             await raw.publish(hub.subjects.upload("0"), uploads(hub, **changes))
-            await until(lambda: hub.aggregator.refused[0].total() == 1)
-            assert hub.aggregator.refused[0] == {reason: 1}
+            await until(lambda: hub.aggregator.records.refused[0].total() == 1)
+            assert hub.aggregator.records.refused[0] == {reason: 1}
             assert hub.aggregator.version == 0
             await raw.close()
 
@@ -123,14 +125,14 @@ def test_too_many_refusals_are_a_quarantine_and_others_do_not_notice(nats_server
             raw = await connections.connect(nats_server.url)
             for _ in range(5):
                 await raw.publish(hub.subjects.upload("0"), b"noise")
-            await until(lambda: hub.aggregator.refused[0].total() == 5)
-            assert hub.aggregator.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
+            await until(lambda: hub.aggregator.records.refused[0].total() == 5)
+            assert hub.aggregator.records.refused[0] == {Reason.MALFORMED: 3, Reason.QUARANTINED: 2}
             assert hub.status()["clients"]["0"]["state"] == "quarantined"
             await raw.publish(hub.subjects.upload("0"), uploads(hub))  # even an honest one
-            await until(lambda: hub.aggregator.refused[0][Reason.QUARANTINED] == 3)
+            await until(lambda: hub.aggregator.records.refused[0][Reason.QUARANTINED] == 3)
             async with await joined(nats_server.url, hub, "1") as other:
                 await other.learn_one(X, Y)
-                await until(lambda: hub.aggregator.merged.tolist() == [0, 1])
+                await until(lambda: hub.aggregator.records.merged.tolist() == [0, 1])
             await raw.close()
 
     asyncio.run(lived())
@@ -151,7 +153,7 @@ def test_nobody_waits_for_who_is_quarantined(nats_server):
                     await asyncio.wait_for(one.step_with(Sample(X, Y)), 10)
             await asyncio.wait_for(work, 10)
             await raw.close()
-            return hub.aggregator.merged.tolist()
+            return hub.aggregator.records.merged.tolist()
 
     assert asyncio.run(lived()) == [3, 0]
 

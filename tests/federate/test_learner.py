@@ -41,7 +41,7 @@ def test_two_clients_learn_one_model_at_their_own_pace(nats_server):
                     right.append(who.predict_one(x) == y)
                     await who.learn_one(x, y)
                     await asyncio.sleep(0)
-            await until(lambda: hub.aggregator.merged.tolist() == [150, 150])
+            await until(lambda: hub.aggregator.records.merged.tolist() == [150, 150])
             return np.mean(right[-100:]), hub.aggregator.version
 
     right, version = asyncio.run(lived())
@@ -58,7 +58,7 @@ def test_what_was_not_sent_for_want_of_room_is_sent_in_the_end(nats_server):
                 for x, y in rows(100):  # faster than any round trip
                     await learner.learn_one(x, y)
                 skipped = learner.skipped
-            await until(lambda: hub.aggregator.merged[0] == 100)
+            await until(lambda: hub.aggregator.records.merged[0] == 100)
             return skipped, hub.aggregator.version
 
     skipped, version = asyncio.run(lived())
@@ -164,7 +164,7 @@ def test_labels_may_come_late_and_in_another_order(nats_server):
                 assert learner.predict_one(x) == 0.0
             for x in reversed(asked):  # each is charged to the first model, which predicts 0
                 await learner.learn_one(x, 1.0)
-                await until(lambda: hub.aggregator.merged[0] == learner.step)
+                await until(lambda: hub.aggregator.records.merged[0] == learner.step)
             assert learner.step == 3
             assert np.isclose(learner.loss, 1.5)
 
@@ -244,8 +244,8 @@ def test_a_client_in_a_hurry_sends_all_that_it_has_room_for(nats_server):
     async def both():
         async with serving(nats_server.url, content) as (hub, _):
             found = await asyncio.to_thread(asyncio.run, lived(0))
-            await until(lambda: hub.aggregator.merged[0] == 300)
-            return found, hub.aggregator.bytes_up[0] / hub.document.upload_bytes
+            await until(lambda: hub.aggregator.records.merged[0] == 300)
+            return found, hub.aggregator.records.bytes_up[0] / hub.document.upload_bytes
 
     assert asyncio.run(both()) == ((300, 0), 300)
 
@@ -272,7 +272,9 @@ def test_uploads_arrive_in_the_order_in_which_they_were_made(nats_server, monkey
             learner.session.uplink._js.publish = unreliable
             for x, y in rows(50):
                 await learner.learn_one(x, y)
-            await until(lambda: hub.aggregator.merged[0] == 50)
-            return hub.aggregator.bytes_up[0] / hub.document.upload_bytes, hub.aggregator.refused[0]
+            await until(lambda: hub.aggregator.records.merged[0] == 50)
+            return hub.aggregator.records.bytes_up[
+                0
+            ] / hub.document.upload_bytes, hub.aggregator.records.refused[0]
 
     assert asyncio.run(lived()) == (50, {})

@@ -33,8 +33,8 @@ def test_an_upload_that_was_lost_on_its_way_is_sent_again(nats_server):
             return hub.aggregator
 
     aggregator = asyncio.run(lived())
-    assert aggregator.merged.tolist() == [3, 3]
-    assert not any(aggregator.refused)
+    assert aggregator.records.merged.tolist() == [3, 3]
+    assert not any(aggregator.records.refused)
 
 
 def test_a_model_that_was_lost_on_its_way_is_asked_for(nats_server, monkeypatch):
@@ -59,8 +59,8 @@ def test_a_model_that_was_lost_on_its_way_is_asked_for(nats_server, monkeypatch)
 
     aggregator = asyncio.run(lived())
     assert lost
-    assert aggregator.merged.tolist() == [2]
-    assert not any(aggregator.refused)
+    assert aggregator.records.merged.tolist() == [2]
+    assert not any(aggregator.records.refused)
 
 
 def swallow_one(connection, subject):
@@ -96,7 +96,7 @@ def test_who_waits_long_for_the_others_sends_nothing_twice(nats_server):
             return hub.aggregator, sent
 
     aggregator, sent = asyncio.run(lived())
-    assert not any(aggregator.refused)
+    assert not any(aggregator.records.refused)
     assert sent == (aggregator.most_bytes, aggregator.most_bytes)
 
 
@@ -121,8 +121,8 @@ def test_a_step_that_was_given_up_is_agreed_on_before_the_next(nats_server):
             return hub.aggregator, models
 
     aggregator, models = asyncio.run(lived())
-    assert aggregator.merged.tolist() == [2, 2]
-    assert not any(aggregator.refused)
+    assert aggregator.records.merged.tolist() == [2, 2]
+    assert not any(aggregator.records.refused)
     for model in models:
         np.testing.assert_array_equal(model, aggregator.model)
 

@@ -119,7 +119,9 @@ def test_a_run_is_held_and_goes_back_by_order(nats_server, caplog):
         assert found["state"] == "running"
         assert found["version"] == held + 1  # so that clients take it
         assert np.allclose(hub.aggregator.model, good)
-        assert hub.aggregator.received.tolist() == [reporter.step] * 2  # nobody sends them again
+        assert (
+            hub.aggregator.records.received.tolist() == [reporter.step] * 2
+        )  # nobody sends them again
         await reporter.rounds(2, 1.0)
         assert hub.aggregator.version == held + 3
 

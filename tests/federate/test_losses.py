@@ -88,9 +88,9 @@ class World:
 
     async def merged(self, more):
         """Waits until this many more merges are made, and uploads of every client are in them."""
-        version, merged = self.hub.aggregator.version, self.hub.aggregator.merged.copy()
+        version, merged = self.hub.aggregator.version, self.hub.aggregator.records.merged.copy()
         await until(lambda: self.hub.aggregator.version >= version + more, 40)
-        await until(lambda: (self.hub.aggregator.merged > merged).all(), 40)
+        await until(lambda: (self.hub.aggregator.records.merged > merged).all(), 40)
 
     async def with_server_stopped(self, change):
         await asyncio.to_thread(self.server.stop)

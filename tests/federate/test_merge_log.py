@@ -57,7 +57,7 @@ def test_staleness_and_passed_deadlines_are_noted(nats_server, tmp_path):
             two.session.uplink._broadcasts.value = None  # has not received it
             await two.learn_one(X, 1.0)
             await one.learn_one(X, 1.0)
-            await until(lambda: hub.aggregator.merged.tolist() == [2, 1])
+            await until(lambda: hub.aggregator.records.merged.tolist() == [2, 1])
 
     asyncio.run(lived())
     first, second = map(json.loads, (tmp_path / "merges.jsonl").read_text().splitlines())

@@ -29,7 +29,7 @@ def test_it_begins_anew_and_the_others_go_on(pace, nats_server, tmp_path):
             await joined(nats_server.url, hub, "1", folder=tmp_path / "one") as bad,
         ):
             await asyncio.gather(learns(good, 3), learns(bad, 3))
-            await until(lambda: hub.aggregator.received.min() == 3)
+            await until(lambda: hub.aggregator.records.received.min() == 3)
             found, _ = await asyncio.gather(
                 asyncio.wait_for(learns(bad, 1, HUGE), 20),
                 asyncio.wait_for(learns(good, 1), 20),
@@ -41,9 +41,9 @@ def test_it_begins_anew_and_the_others_go_on(pace, nats_server, tmp_path):
             assert np.isfinite(bad.predict_one(X))
             assert np.isfinite(bad.loss)
             await asyncio.gather(learns(good, 3), learns(bad, 3))
-            await until(lambda: hub.aggregator.received.min() == 7)
+            await until(lambda: hub.aggregator.records.received.min() == 7)
             assert np.isfinite(hub.aggregator.model).all()
-            assert hub.aggregator.refused[1].total() == 0
+            assert hub.aggregator.records.refused[1].total() == 0
         async with (
             serving(nats_server.url, content) as (hub, _),
             await joined(nats_server.url, hub, "1", folder=tmp_path / "one") as again,

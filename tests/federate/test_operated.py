@@ -199,7 +199,7 @@ def test_joins_leaves_and_refusals_are_logged(nats_server, caplog):
                 await until(lambda: hub._presence.is_present("a"))
                 for _ in range(50):
                     await hub._connection.publish(hub.subjects.upload("b"), b"nonsense")
-                await until(lambda: hub.aggregator.quarantined(1))
+                await until(lambda: 1 in hub.aggregator.records.quarantined)
             await until(lambda: not hub._presence.is_present("a"))
 
     with caplog.at_level(logging.INFO, "mainstem"):
@@ -226,7 +226,7 @@ def test_figures_of_a_client_that_has_lost_its_folder(nats_server):
                     assert learner.step == n - 1
                     await learner.learn_one(0 * X, Y)
                     means.append(learner.mean_loss)
-                    await until(lambda n=n: hub.aggregator.received[0] == n)
+                    await until(lambda n=n: hub.aggregator.records.received[0] == n)
         return means
 
     means = asyncio.run(lived())
@@ -252,9 +252,9 @@ def test_a_client_starts_offline_and_what_it_learns_is_merged(own_server, tmp_pa
                 await learner.learn_one(X, Y)
             await asyncio.to_thread(own_server.start)
             async with serving(own_server.url, given) as (hub, _):
-                await until(lambda: hub.aggregator.received[0] == 4)
+                await until(lambda: hub.aggregator.records.received[0] == 4)
                 await learner.learn_one(X, Y)
-                await until(lambda: hub.aggregator.received[0] == 5)
+                await until(lambda: hub.aggregator.records.received[0] == 5)
                 await until(lambda: not learner.hub_is_away)
 
     asyncio.run(lived())
@@ -294,10 +294,10 @@ def test_what_is_learnt_offline_is_sent_before_a_newer_model_is_taken(
                 ms.join_async(own_server.url, run=run, client="b") as other,
             ):
                 await other.learn_one(X, Y)  # there is a newer model
-                await until(lambda: hub.aggregator.received[0] == 3)
+                await until(lambda: hub.aggregator.records.received[0] == 3)
                 await until(lambda: one.session.uplink.latest.received[0] == 3)  # a newer model
                 await one.learn_one(X, Y)
-                await until(lambda: hub.aggregator.received[0] == 12)
+                await until(lambda: hub.aggregator.records.received[0] == 12)
         return model
 
     model = asyncio.run(lived())

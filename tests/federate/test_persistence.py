@@ -96,10 +96,10 @@ def test_an_upload_is_stored_before_it_is_sent_and_sent_after_a_kill(
                 async with await joined(nats_server.url, hub, "0", folder=tmp_path) as learner:
                     await learner.learn_one(x, 1.0)
                     await learner.learn_one(x, 1.0)
-            assert hub.aggregator.received.tolist() == [0, 0]
+            assert hub.aggregator.records.received.tolist() == [0, 0]
             async with await joined(nats_server.url, hub, "0", folder=tmp_path):
-                await until(lambda: hub.aggregator.received[0] == 2)
-            return hub.aggregator.bytes_up[0] // hub.document.upload_bytes
+                await until(lambda: hub.aggregator.records.received[0] == 2)
+            return hub.aggregator.records.bytes_up[0] // hub.document.upload_bytes
 
     assert asyncio.run(lived()) == 2
     assert stored == [{1}, {1, 2}]

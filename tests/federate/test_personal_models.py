@@ -112,15 +112,15 @@ def test_a_hub_that_comes_back_knows_the_models_that_clients_still_hold(nats_ser
             async with await joined(nats_server.url, hub, "0") as quick:
                 for n in range(5):
                     await quick.step_with(given(n))
-                    await until(lambda: hub.aggregator.merged[0] == quick.step)
+                    await until(lambda: hub.aggregator.records.merged[0] == quick.step)
             held = dict(hub.aggregator.bases)
         async with serving(nats_server.url, content) as (hub, _):
             assert hub.aggregator.bases.keys() == held.keys()
             assert all(np.array_equal(hub.aggregator.bases[v], held[v]) for v in held)
             slow.session.uplink._broadcasts.value = None  # it still holds the first model
             await slow.step_with(given(9))
-            await until(lambda: hub.aggregator.merged[1] == 1)
-            assert hub.aggregator.staleness[1] == 5
+            await until(lambda: hub.aggregator.records.merged[1] == 1)
+            assert hub.aggregator.records.staleness[1] == 5
             await slow.close()
 
     asyncio.run(lived())

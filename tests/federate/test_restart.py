@@ -224,15 +224,15 @@ def test_a_message_in_pieces_survives_a_hub(nats_server):
         await work
         await connection.close()
         async with serving(nats_server.url, content) as (later, _):
-            assert later.aggregator.merged.tolist() == [0, 1]
+            assert later.aggregator.records.merged.tolist() == [0, 1]
             assert later.aggregator.epoch > epoch
             await js.publish(hub.subjects.upload("0"), pieces[1])
-            await until(lambda: later.aggregator.refused[0].total())
-            assert later.aggregator.refused[0] == {Reason.CHUNK: 1}
-            assert later.aggregator.strikes[0] == 0  # it is not the client's fault
+            await until(lambda: later.aggregator.records.refused[0].total())
+            assert later.aggregator.records.refused[0] == {Reason.CHUNK: 1}
+            assert later.aggregator.records.strikes[0] == 0  # it is not the client's fault
             for piece in split(upload(document, client=0, epoch=later.aggregator.epoch), 40, 7):
                 await js.publish(hub.subjects.upload("0"), piece)
-            await until(lambda: later.aggregator.merged.tolist() == [1, 1])
+            await until(lambda: later.aggregator.records.merged.tolist() == [1, 1])
         await raw.close()
 
     asyncio.run(lived())
@@ -273,7 +273,7 @@ def test_nothing_is_lost_at_the_free_pace_with_a_period(nats_server):
             assert np.asarray(two.predict_one(x)) != 0  # it decides with the new model
             for _ in range(2):
                 await two.learn_one(x, y)
-            await until(lambda: hub.aggregator.merged.tolist() == [3, 3])
+            await until(lambda: hub.aggregator.records.merged.tolist() == [3, 3])
             return dict(sums)
 
     sent = asyncio.run(lived())
@@ -292,7 +292,7 @@ def test_lockstep_takes_no_upload_twice_when_it_is_asked_for_again(nats_server):
             twice = upload(hub.document, epoch=hub.aggregator.epoch)
             await raw.publish(hub.subjects.upload("0"), twice)
             await raw.publish(hub.subjects.upload("0"), twice)
-            await until(lambda: hub.aggregator.refused[0].total() == 1)
+            await until(lambda: hub.aggregator.records.refused[0].total() == 1)
             async with await joined(nats_server.url, hub, "1") as other:
                 stepping = asyncio.create_task(other.step_with(Sample(np.ones(2, np.float32), 1.0)))
                 await until(lambda: hub.aggregator.version == 1)

@@ -2,15 +2,16 @@
 
 from operator import itemgetter
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
 
 from mainstem import random, replay
-from mainstem.base import At, Gradient, Sample
+from mainstem.base import At, Gradient, Problem, Sample
 from mainstem.engines import run_context
 from mainstem.engines.federate.protocol.candidate import losses
-from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.engines.federate.protocol.run_document import RunDocument, with_own_problem
 
 
 class Kernels:
@@ -150,3 +151,21 @@ class _WithGradient(NamedTuple):
     @property
     def setting(self) -> Any:
         return self.document.setting
+
+
+_SHARED: WeakValueDictionary[tuple[bytes, int, int], Kernels] = WeakValueDictionary()
+
+
+def shared_kernels(document: RunDocument, problem: Problem | None) -> Kernels:
+    """The compiled functions of a run, shared by the clients in this process that have the same problem."""
+    key = document.digest, document.revision, id(problem)
+    found = _SHARED.get(key)
+    if found is None:
+        found = Kernels(own_document(document, problem))
+        _SHARED[key] = found
+    return found
+
+
+def own_document(document: RunDocument, problem: Problem | None) -> RunDocument:
+    """The document, with the problem of a client if it has its own."""
+    return document if problem is None else with_own_problem(document, problem)

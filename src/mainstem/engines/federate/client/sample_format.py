@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from mainstem.base import Sample
-from mainstem.engines.federate.protocol.run_document import HASHED, RunDocument
+from mainstem.engines.federate.protocol.rules import HASHED
+from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.errors import BadData
 from mainstem.streams.sparse import dense
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import jax
 import numpy as np
 
 from mainstem.base import Problem, Sample
 from mainstem.engines.federate import event_log, faults, full_disk
-from mainstem.engines.federate.client.kernels import Kernels
+from mainstem.engines.federate.client.kernels import own_document, shared_kernels
+from mainstem.engines.federate.client.pending_uploads import PendingUploads
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
 from mainstem.engines.federate.client.sample_format import SampleFormat
@@ -29,16 +29,11 @@ from mainstem.engines.federate.protocol.heartbeats import Position
 from mainstem.engines.federate.protocol.messages import (
     Broadcast,
     Upload,
-    held_version,
-    in_epoch,
-    in_session,
     pack_upload,
 )
 from mainstem.engines.federate.protocol.run_document import (
     MAX_FIRST_SYNC,
-    RunDocument,
     encode,
-    with_own_problem,
 )
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.engines.federate.transport import tasks
@@ -50,23 +45,6 @@ SAVE = 1.0  # seconds between two stored states while syncs are skipped
 BLOCK = 1024  # samples that are learnt in one call
 
 Outgoing = tuple[int, bytes]  # an encoded upload, and its step
-
-_KERNELS: WeakValueDictionary[tuple[bytes, int, int], Kernels] = WeakValueDictionary()
-
-
-def _kernels(document: RunDocument, problem: Problem | None) -> Kernels:
-    """The compiled functions of a run, shared by its clients in this process with the same problem."""
-    key = document.digest, document.revision, id(problem)
-    found = _KERNELS.get(key)
-    if found is None:
-        found = Kernels(_own(document, problem))
-        _KERNELS[key] = found
-    return found
-
-
-def _own(document: RunDocument, problem: Problem | None) -> RunDocument:
-    """The document, with the problem of this client if it has its own."""
-    return document if problem is None else with_own_problem(document, problem)
 
 
 class Session:
@@ -87,13 +65,13 @@ class Session:
         self._problem = problem
         self._followed = uplink.document
         k = uplink.document.clients.index(client)
-        self.state = ClientState(_kernels(uplink.document, problem), k)
+        self.state = ClientState(shared_kernels(uplink.document, problem), k)
         self.document = self.state.document
         self.format = SampleFormat(self.document)
         self.patient = patient
         self.skipped = 0  # syncs without an upload because too many were pending
         self.lost = 0  # samples learnt after the last snapshot, before a kill
-        self.pending: dict[int, bytes] = {}  # uploads that are not merged yet, by step
+        self.pending = PendingUploads(uplink, client)
         self.open: int | None = (
             None  # in lockstep: the step of an upload whose broadcast has not come
         )
@@ -101,8 +79,6 @@ class Session:
         self._saved = 0.0  # when its state was stored last
         self._caught_up = False  # with what the hub has received of it
         self._lock = threading.RLock()
-        self._sending: set[asyncio.Task[None]] = set()
-        self._sent: dict[int, bytes] = {}  # pending uploads that are sent or being sent
         self._checking: asyncio.Task[None] | None = None
         self._predictions = Predictions(self.state.model_of)
         self._persistence = None if folder is None else Persistence(Path(folder))
@@ -117,10 +93,7 @@ class Session:
         if self._persistence is not None:
             stored = self._persistence.load(self.state)
             self.uplink.session = max(self.uplink.session, self.state.session + 1)
-            session = self.uplink.session
-            self.pending = {
-                step: in_session(data, self.client, session) for step, data in stored.items()
-            }
+            self.pending.restore(stored, self.uplink.session)
             self.lost = max(0, self._persistence.reached - self.step)
             if self.lost:
                 text = f"{self.lost} samples after sample {self.step} were learnt but not stored: give them again"
@@ -205,22 +178,20 @@ class Session:
         if upload is None:
             self.skipped += 1
             if time.monotonic() - self._saved > SAVE:
-                self._save(dict(self.pending))
+                self._save()
             return None
         sends = self.document.lockstep or upload.body is not None
         data = pack_upload(upload)
-        with self._lock:
-            if sends:
-                self.pending[upload.step] = data
-            pending = dict(self.pending)
-        self._save(pending)
+        if sends:
+            self.pending.add(upload.step, data)
+        self._save()
         faults.reach("client after save")
         return (upload.step, data) if sends else None
 
-    def _save(self, pending: dict[int, bytes]) -> None:
-        """Stores the state, if it has a folder."""
+    def _save(self) -> None:
+        """Stores the state and the pending uploads, if it has a folder."""
         if self._persistence is not None:
-            self._written(partial(self._persistence.save, self.state, pending))
+            self._written(partial(self._persistence.save, self.state, self.pending.by_step()))
             self._saved = time.monotonic()
 
     def _refresh(self) -> None:
@@ -257,9 +228,7 @@ class Session:
         with self._lock:
             before = self.state.progress
             self.state.enter(latest)
-            self.pending = {
-                step: in_epoch(data, *latest.age) for step, data in self.pending.items()
-            }
+            self.pending.enter(*latest.age)
         if before.epoch:
             lost = before.version > latest.version
             had = f", this client had merge {before.version}" if lost else ""
@@ -274,9 +243,11 @@ class Session:
         with self._lock:
             before, self._followed, k = self.state, newest, newest.clients.index(self.client)
             if newest.computes_as(self.document):
-                before.follow(_own(newest, self._problem), k)
+                before.follow(own_document(newest, self._problem), k)
             else:
-                self.state = self._changed(before, ClientState(_kernels(newest, self._problem), k))
+                self.state = self._changed(
+                    before, ClientState(shared_kernels(newest, self._problem), k)
+                )
             self.document = self.state.document
             if self._persistence is not None:
                 self._written(partial(self._persistence.save_document, encode(newest)))
@@ -298,16 +269,9 @@ class Session:
     def _drop_received(self) -> None:
         """Forgets uploads that the hub has received, or so stale that the hub would refuse them."""
         latest = self._latest
-        if latest is None:
-            return
-        with self._lock:
-            received = latest.received[self.state.k]
+        if latest is not None:
             oldest = latest.version - self.document.rules.staleness
-            self.pending = {
-                step: data
-                for step, data in self.pending.items()
-                if step > received and held_version(data) >= oldest
-            }
+            self.pending.drop(latest.received[self.state.k], oldest)
 
     def _is_full(self) -> bool:
         """At the free pace: whether as many uploads are pending as may be."""
@@ -326,10 +290,10 @@ class Session:
         self._follow_epoch()
         self._say_position()
         if self.document.lockstep:
-            for step in list(self.pending):
+            for step in self.pending.by_step():
                 await self._sync(step)
         else:
-            self._send_pending()
+            self.pending.send()
             self._checking = tasks.start(self._keep_sending(), "uploads that are pending")
         latest = self._latest
         if latest is None:
@@ -365,8 +329,7 @@ class Session:
 
     def _say_position(self) -> None:
         """Notes where this client is, for its heartbeats."""
-        waiting = min(self.pending) if self.pending else 0
-        self.uplink.position = partial(self._position, self.state.progress, waiting)
+        self.uplink.position = partial(self._position, self.state.progress, self.pending.first)
 
     def _position(self, progress: Progress, waiting: int) -> Position:
         """Where a client is that has come so far, and whose first pending upload is of the step `waiting`."""
@@ -400,7 +363,7 @@ class Session:
         if outgoing is not None and self.document.lockstep:
             self.open = outgoing[0]
         elif outgoing is not None:
-            self._send(*outgoing)
+            self.pending.send()
 
     async def settle(self) -> None:
         """Waits as long as the pace asks for it."""
@@ -416,30 +379,12 @@ class Session:
         self.dispatch(outgoing)
         await self.settle()
 
-    def _send(self, step: int, data: bytes) -> None:
-        """Sends an upload in the background, until the server has it or it is no longer pending."""
-        if self._sent.get(step) is data:
-            return
-        self._sent[step] = data
-        work = self.uplink.send(step, data, lambda: self.pending.get(step) is data)
-        task = tasks.start(work, f"client {self.client}: an upload")
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-
-    def _send_pending(self) -> None:
-        """Sends the pending uploads that were never sent, or not in this epoch."""
-        with self._lock:
-            pending = dict(self.pending)
-        self._sent = {step: data for step, data in self._sent.items() if step in pending}
-        for step, data in sorted(pending.items()):
-            self._send(step, data)
-
     async def _keep_sending(self) -> None:
         while True:
             await asyncio.sleep(CHECK)
             self._follow_epoch()
             self._say_position()
-            self._send_pending()
+            self.pending.send()
 
     async def close(self) -> None:
         """Sends what is pending, stores the state and disconnects."""
@@ -447,7 +392,7 @@ class Session:
             await self._flush()
             await self.uplink.close()
             self._drop_received()
-            self._save(dict(self.pending))
+            self._save()
             self._report_unsent()
             if self.state.failure is not None:
                 event_log.warning("not_finite", str(self.state.failure))
@@ -467,12 +412,12 @@ class Session:
             if not self._is_full():
                 await self.exchange(self._upload_if_due())
         stored = self._persistence is not None and not self.uplink.connected  # sent on return
-        if self._sending and not stored:
-            await asyncio.wait(self._sending, timeout=max(0.0, end - time.monotonic()))
+        if not stored:
+            await self.pending.wait_until_sent(max(0.0, end - time.monotonic()))
 
     def _report_unsent(self) -> None:
         """Logs that uploads have not reached the server: they are sent when the client joins again."""
-        unsent = len(self._sending)
+        unsent = len(self.pending.sending)
         if unsent and not self.document.lockstep:
             kept = (
                 "they are lost" if self._persistence is None else "its folder has them: join again"

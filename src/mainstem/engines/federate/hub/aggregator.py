@@ -17,7 +17,7 @@ from mainstem import random
 from mainstem.base import Arrivals
 from mainstem.engines import run_context
 from mainstem.engines.federate.hub.carried_over import carried_over
-from mainstem.engines.federate.hub.loss_watch import LossWatch
+from mainstem.engines.federate.hub.client_records import ClientRecords
 from mainstem.engines.federate.hub.upload_format import UploadFormat
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
@@ -31,27 +31,6 @@ from mainstem.engines.federate.protocol.messages import (
 from mainstem.engines.federate.protocol.run_document import MAX_FIRST_SYNC, RunDocument
 from mainstem.engines.federate.protocol.state_format import Bundle, pack
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
-
-HARMLESS = {
-    Reason.REPLAYED,
-    Reason.STALE,
-    Reason.EPOCH,
-    Reason.VERSION,
-    Reason.PENDING,
-    Reason.CHUNK,
-    Reason.SESSION,
-}  # an honest client that was killed or disconnected, or whose hub was set back, can send these
-# Arrays with a number for each client that are part of the stored state.
-PER_CLIENT = (
-    "merged",
-    "received",
-    "losses",
-    "reported",
-    "bytes_up",
-    "staleness",
-    "strikes",
-    "sessions",
-)
 
 
 class Accepted(NamedTuple):
@@ -77,25 +56,7 @@ class Aggregator:
         self.epoch = 0
         self.version = 0
         self.step = 0  # t of the last merge
-        self.merged = np.zeros(
-            clients, np.int64
-        )  # newest step of each client with a merged message
-        self.received = np.zeros(
-            clients, np.int64
-        )  # newest step of each client, with a message or not
-        self.losses = np.zeros(clients)  # sum of each client's losses up to that step
-        self.reported = np.zeros(
-            clients
-        )  # the sum in its last upload: it falls if the client started anew
-        self.bytes_up = np.zeros(clients, np.int64)
-        self.staleness = np.zeros(
-            clients, np.int64
-        )  # merges that its last upload's model was behind
-        self.refused: list[Counter[str]] = [Counter() for _ in document.clients]
-        self.strikes = np.zeros(clients, np.int64)
-        self.sessions = np.zeros(clients, np.int64)  # the process of each client that is heard
-        self.watch = LossWatch(clients)
-        self._quarantined: frozenset[int] = frozenset()
+        self.records = ClientRecords(clients, document.rules.strikes)
         self.waiting: dict[tuple[int, int], Accepted] = {}  # by client and step
         self.uploaded: Counter[int] = Counter()  # the uploads that wait, of each client with any
         # The largest `pending` that there ever was: clients may learn late that it is smaller now.
@@ -123,20 +84,21 @@ class Aggregator:
         self.most_pending = max(self.most_pending, document.rules.pending)
         self._format = UploadFormat(document)
         self._quorum = document.quorum
-        self._update_quarantine()
+        self.records.limit_strikes(document.rules.strikes)
 
     # --- uploads -----------------------------------------------------------------------------------
 
     def is_heard(self, k: int, session: int, present: bool) -> bool:
         """Whether a process with the name of client k is heard; `present`: the one that was heard is there."""
-        other = present and session != self.sessions[k]
-        return not (other and (self.document.rules.twice == "first" or session < self.sessions[k]))
+        other = present and session != self.records.sessions[k]
+        first = self.document.rules.twice == "first" or session < self.records.sessions[k]
+        return not (other and first)
 
     def accept(self, client: str, data: bytes, sequence: int, present: bool = False) -> Upload:
         """Checks an upload of `client` and adds it to the next merge. Raises `Refused`, which is counted."""
         k = self.indices[client]
         try:
-            if self.quarantined(k):
+            if k in self.records.quarantined:
                 raise Refused(Reason.QUARANTINED)
             upload = read_upload(data)
             self._format.check(upload, k)
@@ -147,31 +109,15 @@ class Aggregator:
             self._check_step(upload, k)
             body = self._format.decoded(upload)
         except Refused as refusal:
-            self.refuse(k, refusal.reason)
+            self.records.refuse(k, refusal.reason)
             raise
-        self.sessions[k] = upload.session
+        self.records.sessions[k] = upload.session
         self.waiting[k, upload.step] = Accepted(upload._replace(body=None), k, body, sequence)
         self.uploaded[k] += 1
         return upload
 
-    def refuse(self, k: int, reason: Reason) -> None:
-        """Counts a refusal of client k."""
-        self.refused[k][reason] += 1
-        if reason not in HARMLESS:
-            self.strikes[k] += 1
-            self._update_quarantine()
-
-    def forgive(self, client: str) -> None:
-        """Forgets the refusals that count against a client."""
-        self.strikes[self.indices[client]] = 0
-        self._update_quarantine()
-
-    def _update_quarantine(self) -> None:
-        limit = self.document.rules.strikes
-        self._quarantined = frozenset(np.flatnonzero(self.strikes >= limit).tolist())
-
     def _check_step(self, upload: Upload, k: int) -> None:
-        if upload.step <= self.received[k] or (k, upload.step) in self.waiting:
+        if upload.step <= self.records.received[k] or (k, upload.step) in self.waiting:
             raise Refused(Reason.REPLAYED, f"step {upload.step}")
         if upload.version > self.version:
             raise Refused(Reason.VERSION, f"{upload.version}, the newest is {self.version}")
@@ -205,15 +151,11 @@ class Aggregator:
         """The next sync step after `step`; 0 if there is none."""
         return self._syncs.next(step, self.document.rules.steps or step + MAX_FIRST_SYNC)
 
-    def quarantined(self, k: int) -> bool:
-        """Whether client k was refused too often. Its uploads are no longer read."""
-        return k in self._quarantined
-
     def has_quorum(self) -> bool:
         """Whether uploads of enough clients are waiting for a merge."""
         if not self.uploaded:
             return False
-        wanted = min(self._quorum, len(self.indices) - len(self._quarantined))
+        wanted = min(self._quorum, len(self.indices) - len(self.records.quarantined))
         return len(self.uploaded) >= wanted
 
     def is_complete(self, absent: Set[int] = frozenset()) -> bool:
@@ -222,7 +164,7 @@ class Aggregator:
             return False
         everyone, quarantined, gather = (
             len(self.document.clients),
-            self._quarantined,
+            self.records.quarantined,
             self.document.rules.gather,
         )
         if self.document.lockstep:
@@ -243,7 +185,10 @@ class Aggregator:
         """For each client, whether its upload of the step that is due is missing. In lockstep."""
         everyone = range(len(self.document.clients))
         return np.array(
-            [k not in self._quarantined and (k, self.due) not in self.waiting for k in everyone]
+            [
+                k not in self.records.quarantined and (k, self.due) not in self.waiting
+                for k in everyone
+            ]
         )
 
     def begin_epoch(self, epoch: int, step: int) -> None:
@@ -270,17 +215,10 @@ class Aggregator:
         return entered
 
     def _count(self, row: Accepted) -> tuple[str, int, int]:
-        upload, k = row.upload, row.k
-        loss = upload.loss - (self.reported[k] if upload.loss >= self.reported[k] else 0.0)
-        self.watch.add(k, loss, upload.step - int(self.received[k]))
-        self.received[k] = max(self.received[k], upload.step)
-        if row.body is not None:
-            self.merged[k] = max(self.merged[k], upload.step)
-        self.losses[k] += loss
-        self.reported[k] = upload.loss
-        self.bytes_up[k] += 0 if row.body is None else self.document.upload_bytes
-        self.staleness[k] = self.version - upload.version
-        return self.document.clients[k], upload.step, int(self.staleness[k])
+        name, upload = self.document.clients[row.k], row.upload
+        nbytes = None if row.body is None else self.document.upload_bytes
+        self.records.count(row.k, upload, self.version, nbytes)
+        return name, upload.step, self.version - upload.version
 
     def go_back(self, server: Any, clients: Sequence[str]) -> list[tuple[str, int, int]]:
         """Continues with an earlier state of the server, of this roster. The guard keeps what it has learnt since.
@@ -296,7 +234,7 @@ class Aggregator:
         self.server = self.server._replace(state=server.state) if self._guards else server
         with self.document.precision():
             self.model = np.asarray(self._current(self.server))
-        self.watch.restart()
+        self.records.watch.restart()
         self._store_base()
         return dropped
 
@@ -314,7 +252,7 @@ class Aggregator:
 
     def broadcast(self) -> Broadcast:
         """The message that carries the merged model."""
-        steps = self.merged.copy(), self.received.copy()
+        steps = self.records.merged.copy(), self.records.received.copy()
         now = self.document.digest, self.version, self.step
         return Broadcast(*now, *steps, self._params, self.epoch, self.document.revision)
 
@@ -370,17 +308,13 @@ class Aggregator:
         with self.document.precision():
             server = carried_over(before.server, self.server, self._shapes, rows)
             self.server, self.model = server, np.asarray(self._current(server))
-        for new, was in rows:
-            for name in PER_CLIENT:
-                getattr(self, name)[new] = getattr(before, name)[was]
-            self.refused[new] = before.refused[was]
+        self.records.take(before.records, rows)
         if self.document.lockstep:  # those that come begin where the others are
-            self.received[list(set(self.indices.values()) - {new for new, _ in rows})] = before.step
-        self.watch.take(before.watch, rows)
+            added = set(self.indices.values()) - {new for new, _ in rows}
+            self.records.received[list(added)] = before.step
         self.epoch, self.version, self.step = before.epoch, before.version, before.step
         self.most_pending = max(self.most_pending, before.most_pending)
         self.bases = before.bases
-        self._update_quarantine()
         places = {was: new for new, was in rows}
         for (was, step), row in before.waiting.items():
             if was in places:
@@ -410,12 +344,11 @@ class Aggregator:
             "sequence": sequence,
             "unfinished": unfinished,
             "pending": self.most_pending,
-            "refused": [dict(each) for each in self.refused],
+            "refused": [dict(each) for each in self.records.refused],
         }
         leaves = map(np.asarray, jax.tree.leaves(self.server))
         arrays = {f"server {n}": leaf for n, leaf in enumerate(leaves)}
-        per_client = {name: getattr(self, name) for name in PER_CLIENT}
-        return pack(values, arrays | per_client | self.watch.arrays())
+        return pack(values, arrays | self.records.arrays())
 
     def restore(self, found: Bundle, document: RunDocument) -> tuple[int, bool]:
         """Restores a snapshot and its document. Returns the sequence to read from, and whether an upload was
@@ -427,13 +360,9 @@ class Aggregator:
         with self.document.precision():
             self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
             self.model = np.asarray(self._current(self.server))
-        for name in PER_CLIENT:
-            setattr(self, name, found.arrays[name].copy())
-        self.watch.restore(found.arrays)
-        self._update_quarantine()
+        self.records.restore(found.arrays, found.values["refused"])
         self.epoch, self.version = found.values["epoch"], found.values["version"]
         self.step, self.most_pending = found.values["step"], found.values["pending"]
-        self.refused = [Counter(each) for each in found.values["refused"]]
         self.bases = {}
         self._store_base()
         return int(found.values["sequence"]), bool(found.values["unfinished"])

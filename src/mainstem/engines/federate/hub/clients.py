@@ -60,7 +60,7 @@ class Clients:
         k, present = self._aggregator.indices[client], self.presence.is_present(client)
         if not self._aggregator.is_heard(k, session, present):
             return False
-        self._aggregator.sessions[k] = session
+        self._aggregator.records.sessions[k] = session
         return True
 
     def report_twice(self, client: str) -> None:

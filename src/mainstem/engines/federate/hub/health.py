@@ -58,7 +58,7 @@ class Health:
         for name, k in self._aggregator.indices.items():
             holds = {
                 Alarm.CLIENT_LOST: self._presence.state(name) == "lost",
-                Alarm.CLIENT_QUARANTINED: self._aggregator.quarantined(k),
+                Alarm.CLIENT_QUARANTINED: k in self._aggregator.records.quarantined,
                 Alarm.CLIENT_LEFT_OUT: name in left_out,
             }
             for alarm, text in CLIENT_TEXTS.items():

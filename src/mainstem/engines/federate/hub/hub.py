@@ -339,7 +339,7 @@ class Hub:
         """Ends the quarantine of a client."""
         if client not in self.aggregator.indices:
             raise MainstemError(f"{self.document.rules.run}: has no client {client!r}")
-        self.aggregator.forgive(client)
+        self.aggregator.records.forgive(self.aggregator.indices[client])
         self._alarms.forget(client)
 
     async def change(self, document: RunDocument, change: Change) -> None:

@@ -121,7 +121,7 @@ class Intake:
         try:
             return self._reassemblers[client].add(data)
         except Refused as refusal:
-            self._aggregator.refuse(self._aggregator.indices[client], refusal.reason)
+            self._aggregator.records.refuse(self._aggregator.indices[client], refusal.reason)
             raise
 
     def _log(self, client: str, refusal: Refused) -> None:
@@ -136,7 +136,7 @@ class Intake:
             )
 
     def _refused(self, client: str) -> Counter[str]:
-        return self._aggregator.refused[self._aggregator.indices[client]]
+        return self._aggregator.records.refused[self._aggregator.indices[client]]
 
     async def notify(self, client: str, refusal: Refused, session: int) -> None:
         """Sends a refusal to a session of a client; one a second."""

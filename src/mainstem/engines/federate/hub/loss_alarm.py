@@ -23,7 +23,7 @@ class LossAlarm:
         limit = self._aggregator.document.alarm
         if not limit:
             return
-        level = self._aggregator.watch.level
+        level = self._aggregator.records.watch.level
         if level <= 1:  # no larger than at the beginning
             self.good = self._aggregator.version
             self._good = Earlier(self._aggregator.server, self._aggregator.document.clients)
@@ -53,4 +53,4 @@ class LossAlarm:
     def resume(self) -> None:
         """Goes on."""
         self.holds = False
-        self._aggregator.watch.restart()
+        self._aggregator.records.watch.restart()

@@ -5,7 +5,7 @@ client's loss is compared with its own at the beginning, and the median over the
 can neither raise an alarm nor prevent one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -43,12 +43,6 @@ class LossWatch:
     def restart(self) -> None:
         """Counts as recent only what comes from now on."""
         self.recent = self.early.copy()
-
-    def take(self, other: "LossWatch", rows: Sequence[tuple[int, int]]) -> None:
-        """Takes what another watch knows of clients: `rows` are pairs of an index here and one there."""
-        for name, array in self.arrays().items():
-            for here, there in rows:
-                array[here] = other.arrays()[name][there]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a stored state needs."""

@@ -39,18 +39,21 @@ def client_statuses(
     late = waits and time.monotonic() - (first or 0.0) > LATE
     return {
         name: {
-            "samples": int(aggregator.received[k]),
-            "merged": int(aggregator.merged[k]),
-            "uploads": int(aggregator.watch.uploads[k]),
-            "loss": float(aggregator.losses[k]),
-            "mean_loss": float(aggregator.losses[k]) / max(int(aggregator.received[k]), 1),
-            "recent_loss": float(aggregator.watch.recent[k]),  # mean over its last 32 uploads
-            "bytes_up": int(aggregator.bytes_up[k]),
-            "staleness": int(aggregator.staleness[k]),
+            "samples": int(aggregator.records.received[k]),
+            "merged": int(aggregator.records.merged[k]),
+            "uploads": int(aggregator.records.watch.uploads[k]),
+            "loss": float(aggregator.records.losses[k]),
+            "mean_loss": float(aggregator.records.losses[k])
+            / max(int(aggregator.records.received[k]), 1),
+            "recent_loss": float(
+                aggregator.records.watch.recent[k]
+            ),  # mean over its last 32 uploads
+            "bytes_up": int(aggregator.records.bytes_up[k]),
+            "staleness": int(aggregator.records.staleness[k]),
             "clipped": int(stopped[k, 0]),
             "held": int(stopped[k, 1]),
-            "refused": dict(aggregator.refused[k]),
-            "strikes": int(aggregator.strikes[k]),
+            "refused": dict(aggregator.records.refused[k]),
+            "strikes": int(aggregator.records.strikes[k]),
             "state": _state(aggregator, presence, k, late),
         }
         for k, name in enumerate(aggregator.document.clients)
@@ -59,7 +62,7 @@ def client_statuses(
 
 def _state(aggregator: Aggregator, presence: Presence, k: int, late: bool) -> str:
     """The state of a client: present, late, lost, away or quarantined."""
-    if aggregator.quarantined(k):
+    if k in aggregator.records.quarantined:
         return "quarantined"
     state = presence.state(aggregator.document.clients[k])
     missing = state == PRESENT and (k, aggregator.due) not in aggregator.waiting

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mainstem import check, experiment
-from mainstem.engines.federate.protocol.run_document import CHANGEABLE, RunDocument, parse
+from mainstem.engines.federate.protocol.rules import CHANGEABLE
+from mainstem.engines.federate.protocol.run_document import RunDocument, parse
 from mainstem.errors import BadSpec
 
 
