@@ -32,10 +32,10 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         "the hub broadcasts before it has stored its state",
-        f"{HUB}/hub.py",
+        f"{HUB}/publisher.py",
         '        faults.reach("hub before store")\n',
         "        early = pack_broadcast(aggregator.broadcast())\n"
-        "        await self._publish_model(self.subjects.broadcast, early)\n"
+        "        await self._send_model(self._subjects.broadcast, early)\n"
         '        faults.reach("hub before store")\n',
         "federate/test_restart.py",
     ),
@@ -48,7 +48,7 @@ FAULTS = (
     ),
     Fault(
         "a hub resumes past a half-received upload",
-        f"{HUB}/hub.py",
+        f"{HUB}/publisher.py",
         "aggregator.snapshot(sequence, self._intake.unfinished)",
         "aggregator.snapshot(sequence, False)",
         "federate/test_restart.py",

@@ -32,7 +32,7 @@ def nats_server(sync: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def process(serve: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Runs `serve(*arguments, ready)` in a separate process, and yields when it is ready. It must not end itself."""
+    """Runs `serve(*arguments, ready)` in a separate process without an end, and yields when it is ready."""
     ready = SPAWN.Event()
     child = SPAWN.Process(target=serve, args=(*arguments, ready), daemon=True)
     child.start()

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
-from mainstem.engines.federate import event_log, faults, full_disk
+from mainstem.engines.federate import event_log, faults
 from mainstem.engines.federate.hub import orders
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.alarms import Alarm, Alarms
@@ -29,32 +29,30 @@ from mainstem.engines.federate.hub.clients import Clients
 from mainstem.engines.federate.hub.disk_watch import DiskWatch
 from mainstem.engines.federate.hub.guard_report import GuardReport
 from mainstem.engines.federate.hub.health import Health
+from mainstem.engines.federate.hub.history import History
 from mainstem.engines.federate.hub.intake import Intake
 from mainstem.engines.federate.hub.loss_alarm import LossAlarm
-from mainstem.engines.federate.hub.merge_log import MergeLog
 from mainstem.engines.federate.hub.metrics import Metrics
 from mainstem.engines.federate.hub.model_file import write_model
 from mainstem.engines.federate.hub.positions import now
+from mainstem.engines.federate.hub.publisher import Publisher
 from mainstem.engines.federate.hub.recent_rate import RecentRate
 from mainstem.engines.federate.hub.round_clock import RoundClock
 from mainstem.engines.federate.hub.state_copy import StateCopy, later
 from mainstem.engines.federate.hub.status import client_statuses, run_status
 from mainstem.engines.federate.protocol.candidate import against
 from mainstem.engines.federate.protocol.changes import Change, continued
-from mainstem.engines.federate.protocol.chunking import split
 from mainstem.engines.federate.protocol.heartbeats import Position, pack_hub
 from mainstem.engines.federate.protocol.messages import (
     HEADROOM,
-    Broadcast,
     Reason,
     Refused,
-    pack_broadcast,
 )
-from mainstem.engines.federate.protocol.run_document import RunDocument, encode
+from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport.client_heartbeats import ClientHeartbeats
 from mainstem.engines.federate.transport.retry import GivenUp, retry
-from mainstem.engines.federate.transport.state_store import StateStore, StoredState
+from mainstem.engines.federate.transport.state_store import StateStore
 from mainstem.engines.federate.transport.streams import create_streams, stored_broadcasts
 from mainstem.errors import MainstemError
 
@@ -63,7 +61,6 @@ UPKEEP = 1.0  # seconds between two copies of the state, purges of merged upload
 STOP_TIMEOUT = 5.0  # seconds for which a hub that is asked to stop waits for the server
 DISK = 10.0  # seconds between two looks at whether the NATS server stores
 CERTIFICATE = 60.0  # seconds between two looks at the server's certificate
-SENT = 2  # turns of the event loop after which nats-py has sent what it was given
 RENEWAL = 0.5  # seconds between two subscriptions to heartbeats of a client
 
 
@@ -93,7 +90,6 @@ class Hub:
         )
         self._clock = RoundClock(self.aggregator, self._presence, self._waits)
         self._saving = asyncio.Lock()
-        self._stored = 1  # uploads before this sequence are merged, and the state is stored
         self.paused = False  # by order
         self._alarm = LossAlarm(self.aggregator)
         self._finished = False
@@ -106,7 +102,6 @@ class Hub:
         self._folder = folder
         self._metrics = metrics
         self._checkpoints = Checkpoints(folder, self.aggregator)
-        self._merge_log: MergeLog | None = None
         self._rounds = RecentRate()
 
     # --- opening -----------------------------------------------------------------------------------
@@ -118,14 +113,14 @@ class Hub:
         )
         self._copy = StateCopy(self._folder, self.document.rules.run)
         before = await self._restore()
-        if self._folder is not None:
-            path = self._folder / "merges.jsonl"
-            self._merge_log = MergeLog(path, self.aggregator.version, before.revision)
-            self._write_log = full_disk.Writer(str(path))
+        self._history = History(self._folder, self.aggregator, before.revision)
+        self._publisher = Publisher(
+            self.aggregator, self._intake, self._store, self._copy, self._send, self._max_message
+        )
         if before.revision != self.document.revision:
             self._log_change("the file was edited")
         self._guard_report = GuardReport(self.aggregator.stopped())
-        await self._store_and_broadcast(document=True)
+        await self._publisher.publish(document=True)
         self._copy.write()
         await self._connection.subscribe(self.subjects.control, cb=self._on_order)
         clients, heard = self.document.clients, self._clients.on_heartbeat
@@ -176,29 +171,7 @@ class Hub:
             self._alarms.happened(Alarm.STORE_LOST, f"{text}, in a new epoch")
         return before
 
-    async def _store_and_broadcast(self, document: bool = False) -> None:
-        """Stores the state, and then publishes the model, after the document if asked: a restart loses neither."""
-        aggregator = self.aggregator
-        sequence = self._intake.next_unmerged
-        data = aggregator.snapshot(sequence, self._intake.unfinished)
-        state = StoredState(aggregator.epoch, aggregator.version, data)
-        faults.reach("hub before store")
-        packing = asyncio.create_task(_packed(aggregator.broadcast()))
-        await self._store.write(state)
-        self._stored = sequence
-        faults.reach("hub after store")
-        self._copy.note(state.data)
-        if document:
-            await self._publish(self.subjects.document, encode(self.document))
-        await self._publish_model(self.subjects.broadcast, await packing)
-
-    async def _publish_model(self, subject: Callable[[int], str], data: bytes) -> None:
-        """Publishes a model, in chunks if it is large."""
-        for n, chunk in enumerate(split(data, self._max_message, self.aggregator.version)):
-            await self._publish(subject(n), chunk)
-            faults.reach("hub within broadcast")
-
-    async def _publish(self, subject: str, data: bytes) -> None:
+    async def _send(self, subject: str, data: bytes) -> None:
         await retry(partial(self._js.publish, subject, data), self._gives_up)
 
     # --- messages ----------------------------------------------------------------------------------
@@ -250,8 +223,7 @@ class Hub:
             background.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await background
-            if self._merge_log is not None:
-                self._merge_log.close()
+            self._history.close()
 
     def stop(self) -> None:
         """Ends `serve` after the current round.
@@ -289,15 +261,15 @@ class Hub:
             self.document.clients, self.aggregator.stopped(), entered
         )
         waited = time.monotonic() - first
-        self._log_merge(entered, passed, waited, stopped)
+        self._history.merged(entered, waited, passed, stopped)
         if self._metrics is not None:
             self._metrics.merged(waited)
         async with self._saving:
-            await self._store_and_broadcast()
+            await self._publisher.publish()
         faults.reach("hub after broadcast")
         if self._intake.is_crowded:
             with contextlib.suppress(nats.errors.Error, TimeoutError):
-                await self._intake.purge(self._stored)
+                await self._intake.purge(self._publisher.stored)
 
     # --- orders ------------------------------------------------------------------------------------
 
@@ -317,8 +289,8 @@ class Hub:
         async with self._saving:
             self.aggregator.version += 1
             dropped = self.aggregator.go_back(*earlier)
-            await self._store_and_broadcast()
-            self._add_to_log({"back": version, "dropped": dropped})
+            await self._publisher.publish()
+            self._history.went_back(version, dropped)
         text = f"has gone back to the model of merge {version}"
         event_log.warning("went_back", text, run=self.document.rules.run)
         self.resume()
@@ -332,8 +304,7 @@ class Hub:
 
     async def publish_candidate(self) -> None:
         """Has clients compare themselves with the present model."""
-        candidate = pack_broadcast(self.aggregator.broadcast())
-        await self._publish_model(self.subjects.candidate, candidate)
+        await self._publisher.publish_candidate()
 
     def forgive(self, client: str) -> None:
         """Ends the quarantine of a client."""
@@ -348,7 +319,7 @@ class Hub:
             self.aggregator.change(document, change.rename)
             self._intake.follow_roster()
             await self._create_streams()
-            await self._store_and_broadcast(document=True)
+            await self._publisher.publish(document=True)
             self._copy.write()
             self._log_change(str(change))
         await self._heartbeats.follow(document.clients)
@@ -358,32 +329,7 @@ class Hub:
         """Logs a change, in force from the next merge on."""
         text = f"{what}, from merge {self.aggregator.version + 1} on"
         event_log.warning("changed", text, run=self.document.rules.run)
-        self._add_to_log({"changed": what, "document": self.document.content})
-
-    # --- log of merges -----------------------------------------------------------------------------
-
-    def _log_merge(
-        self,
-        entered: list[tuple[str, int, int]],
-        passed: bool,
-        waited: float,
-        stopped: dict[str, list[str]],
-    ) -> None:
-        self._add_to_log(
-            {
-                "step": self.aggregator.step,
-                "waited": round(waited, 4),  # seconds since the first upload
-                "deadline": passed,  # whether it has passed
-                "uploads": entered,  # client, step, staleness
-                **stopped,
-            }
-        )
-
-    def _add_to_log(self, what: dict[str, Any]) -> None:
-        if self._merge_log is not None:
-            now = {"version": self.aggregator.version, "time": round(time.time(), 3)}
-            line = now | {"revision": self.document.revision} | what
-            self._write_log(partial(self._merge_log.add, line))
+        self._history.changed(what)
 
     # --- background tasks --------------------------------------------------------------------------
 
@@ -397,7 +343,7 @@ class Hub:
                     await self._refill()
                 await self._store.check()
                 await self._follow_clients()
-                await self._intake.purge(self._stored)
+                await self._intake.purge(self._publisher.stored)
 
     async def _watch_disk(self) -> None:
         """Looks whether the NATS server stores what it is sent."""
@@ -420,7 +366,7 @@ class Hub:
         text = "the NATS server has lost uploads of this run, as after a restored backup: it continues at merge "
         text += f"{self.aggregator.version}, in a new epoch; clients send again what was not merged"
         self._alarms.happened(Alarm.STORE_LOST, text)
-        self._stored = 1
+        self._publisher.stored = 1
         await self._intake.restart()
         await self._begin_epoch(self.aggregator.epoch, 0)
 
@@ -440,7 +386,7 @@ class Hub:
         """Begins an epoch later than `after`; in lockstep `step` is due next."""
         async with self._saving:
             self.aggregator.begin_epoch(max(now(), after + 1, self.aggregator.epoch + 1), step)
-            await self._store_and_broadcast(document=True)
+            await self._publisher.publish(document=True)
             self._copy.write()
         self._clock.changed.set()
 
@@ -466,8 +412,7 @@ class Hub:
         """Raises and clears alarms."""
         self._health.check_server(self._connection.is_connected, self._disk.stores)
         self._health.check_certificate(self._certificate.days)
-        written = None if self._merge_log is None else self._write_log.failed
-        self._health.check_folder(written or self._copy.failed)
+        self._health.check_folder(self._history.failed or self._copy.failed)
         self._health.check_rounds(self._clock.first, self._alarm.holds, self._waits())
         self._health.check_clients(self._guard_report.left_out)
 
@@ -509,10 +454,3 @@ class Hub:
 
     async def _publish_status(self) -> None:
         await self._connection.publish(self.subjects.status, self._packed_status())
-
-
-async def _packed(broadcast: Broadcast) -> bytes:
-    """An encoded broadcast. It is encoded while the server stores the state: not before that was sent."""
-    for _ in range(SENT):
-        await asyncio.sleep(0)
-    return pack_broadcast(broadcast)
