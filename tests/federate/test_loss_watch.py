@@ -47,10 +47,10 @@ def test_little_is_known_of_few_clients_or_uploads():
 def test_it_is_stored_and_restored():
     document = parse(run_content(FEDOGD, LINEAR))
     first, second = Aggregator(document), Aggregator(document)
-    first.watch.add(1, 3.0, 2)
+    first.records.watch.add(1, 3.0, 2)
     second.restore(unpack(first.snapshot(1), "state"), document)
-    for name, array in first.watch.arrays().items():
-        assert np.array_equal(array, second.watch.arrays()[name])
+    for name, array in first.records.watch.arrays().items():
+        assert np.array_equal(array, second.records.watch.arrays()[name])
 
 
 @pytest.mark.parametrize("alarm", [-1, 0.5, float("nan"), "much"])

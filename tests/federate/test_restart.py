@@ -185,8 +185,8 @@ def test_replays_of_every_kind_are_refused():
         assert refusal(later, "0", again) == Reason.REPLAYED
     assert refusal(later, "1", second) == Reason.CLIENT  # nor as somebody else
     assert np.array_equal(later.model, model)
-    assert later.merged.tolist() == [2, 0]
-    assert later.refused[0][Reason.REPLAYED] == 6
+    assert later.records.merged.tolist() == [2, 0]
+    assert later.records.refused[0][Reason.REPLAYED] == 6
 
 
 def test_who_is_merged_how_far_never_falls_back():
@@ -301,6 +301,6 @@ def test_lockstep_takes_no_upload_twice_when_it_is_asked_for_again(nats_server):
             return hub.aggregator
 
     found = asyncio.run(lived())
-    assert found.merged.tolist() == [1, 1]
-    assert found.refused[0] == {Reason.REPLAYED: 1}
-    assert found.strikes[0] == 0
+    assert found.records.merged.tolist() == [1, 1]
+    assert found.records.refused[0] == {Reason.REPLAYED: 1}
+    assert found.records.strikes[0] == 0
