@@ -27,8 +27,11 @@ def write(path: Path, data: bytes | str, mode: int = 0o666, durable: bool = True
     """
     temporary = beside(path)
     temporary.unlink(missing_ok=True)
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+    except OSError as error:  # a full disk does not say of which file
+        raise OSError(error.errno, error.strerror, str(path)) from None
     return move(temporary, path) if durable else temporary.replace(path)
 
 

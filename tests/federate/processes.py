@@ -141,7 +141,8 @@ class Federation:
 
     def merged(self) -> Counter[tuple[str, int]]:
         """How often each (client, step) was merged, by the hub's log."""
-        lines = (self.folder / "hub" / "merges.jsonl").read_text().splitlines()
+        text = (self.folder / "hub" / "merges.jsonl").read_text()
+        lines = text[: text.rfind("\n") + 1].splitlines()  # the last may not be complete
         return Counter(
             (name, step) for line in lines for name, step, _ in json.loads(line).get("uploads", [])
         )

@@ -21,7 +21,9 @@ import pytest
 from mainstem.engines.federate.hub import health, presence
 from mainstem.engines.federate.hub import hub as hubs
 from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.protocol.heartbeats import ClientHeartbeat, Position, pack_client
 from mainstem.engines.federate.protocol.run_document import parse
+from mainstem.engines.federate.protocol.versions import PROTOCOL
 from mainstem.engines.federate.security.setup import renew, secure
 from mainstem.engines.federate.transport import connection as connections
 from tests.federate import secured
@@ -271,7 +273,7 @@ def test_a_client_of_another_build(watched, tmp_path):
     )
     assert done.returncode == 1
     assert "protocol 6" in done.stderr
-    assert "protocol 5" in done.stderr
+    assert f"protocol {PROTOCOL}" in done.stderr
     watched.sees(4, lambda seen: seen["connected"], alarm="client_version")
 
 
@@ -301,3 +303,24 @@ def test_a_hub_that_is_stopped(watched):
     assert (watched.made.folder / "hub" / "model.safetensors").exists()
     for line in (watched.made.folder / "hub.log").read_text().splitlines():
         json.loads(line)
+
+
+def test_a_client_tells_a_hub_that_has_lost_everything(nats_server):
+    """It has gone over to the hub's new epoch before it could say where it was."""
+
+    async def lived():
+        async with serving(nats_server.url, run_content(FEDOGD, LINEAR)) as (hub, _):
+            where = Position(hub.aggregator.epoch, 0, 0)
+            beat = pack_client(ClientHeartbeat(where, had=7), hub.document.versions)
+            await hub._connection.publish(hub.subjects.heartbeat("0"), beat)
+            shown = lambda: hub.status()["alarms"]  # noqa: E731
+            await until(shown)
+            assert [each["alarm"] for each in shown()] == ["store_lost"]
+            assert "was at merge 7" in shown()[0]["text"]
+            since = hub._alarms._raised
+            before = dict(since)
+            await hub._connection.publish(hub.subjects.heartbeat("1"), beat)
+            await until(lambda: hub._presence.is_present("1"))
+            assert since == before  # once in an epoch
+
+    asyncio.run(lived())

@@ -9,6 +9,8 @@ import pytest
 
 from mainstem.engines.federate.client import session as sessions
 from mainstem.engines.federate.hub import hub as hubs
+from mainstem.engines.federate.hub.disk_watch import DiskWatch
+from mainstem.engines.federate.protocol.subjects import Subjects
 from tests.federate.in_process import joined, run_content, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
@@ -53,6 +55,28 @@ def test_a_stream_that_remains_broken_is_made_anew(stream, nats_server, monkeypa
     asyncio.run(lived())
     assert caplog.text.count("stores nothing: is its disk full?") == 1
     assert caplog.text.count("has room again: streams are made anew") == 1
+
+
+def test_a_full_disk_is_noticed_with_the_first_stream(monkeypatch):
+    """The others take seconds, and in the meantime there may be room again."""
+    seen = []
+
+    async def lived():
+        watch = DiskWatch(None, Subjects("main"), bytes)
+
+        async def is_stored(stream):
+            seen.append(watch.stores)
+            return False
+
+        async def has_room():
+            return False
+
+        monkeypatch.setattr(watch, "_is_stored", is_stored)
+        monkeypatch.setattr(watch, "_has_room", has_room)
+        assert not await watch.removed()
+
+    asyncio.run(lived())
+    assert seen == [True, False, False]
 
 
 @pytest.mark.parametrize("folder", [True, False])

@@ -23,8 +23,8 @@ STEPS = 1000
 PACES = pytest.mark.parametrize("pace", ["lockstep", "free"])
 
 
-def world(pace):
-    content = small(steps=STEPS)
+def world(pace, steps=STEPS):
+    content = small(steps=steps)
     content["federate"]["pace"] = pace
     if pace == "free":
         # The other client merges on: what is older than `staleness` merges would be dropped by rule.
@@ -153,7 +153,7 @@ def small_disks(tmp_path):
 @pytest.mark.parametrize("whose", ["hub", "client-0", "server"])
 def test_a_disk_that_is_full_for_a_while(whose, pace, processes, small_disks, tmp_path):
     """What was sent is merged, and one line says why it took longer. It takes root to mount the disk."""
-    made = processes(world(pace))
+    made = processes(world(pace, steps=5 * STEPS))  # it must not end before there is room again
     folder = tmp_path / "server" if whose == "server" else made.folder / whose
     small_disks(folder, "64m" if whose == "server" else "1m")
     server = Server(tmp_path / "server", "one", *ports(1), STORED)

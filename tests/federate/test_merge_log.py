@@ -1,12 +1,15 @@
 """The merge log of a hub: one line for each merge that counts, whenever the hub was killed."""
 
 import asyncio
+import errno
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mainstem.engines.federate.hub import merge_log as module
+from mainstem.engines.federate.hub.history import History
 from mainstem.engines.federate.hub.merge_log import MergeLog
 from tests.federate.in_process import joined, run_content, serving, until
 
@@ -31,6 +34,29 @@ def test_lines_beyond_the_stored_state_are_dropped(torn, tmp_path):
     log.add({"version": 3, "revision": 0})
     log.close()
     assert versions(path) == [1, 2, 3]
+
+
+def test_what_a_full_disk_has_not_taken_is_written_later(tmp_path, monkeypatch):
+    class Aggregator:
+        version, step = 0, 0
+        document = SimpleNamespace(revision=0, content={})
+
+    full = OSError(errno.ENOSPC, "No space left on device")
+    history = History(tmp_path, Aggregator(), 0)
+    history.retry()  # nothing to do
+
+    def refused(*_):
+        raise full
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MergeLog, "flush", refused)
+        history.changed("first")
+        history.retry()
+        assert history.failed is full
+    history.retry()
+    assert history.failed is None
+    assert versions(tmp_path / "merges.jsonl") == [0]
+    history.close()
 
 
 def test_a_full_file_is_put_aside(tmp_path, monkeypatch):

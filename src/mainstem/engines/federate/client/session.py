@@ -231,6 +231,7 @@ class Session:
             self.pending.enter(*latest.age)
         if before.epoch:
             lost = before.version > latest.version
+            self.uplink.had = before.version if lost else 0
             had = f", this client had merge {before.version}" if lost else ""
             text = f"the run continues in a new epoch at merge {latest.version}{had}; "
             self._log("new_epoch", f"{text}{len(self.pending)} pending uploads are sent again")

@@ -61,7 +61,8 @@ class Uplink:
         self.sent_bytes = 0
         # Of the client; sent with the next heartbeat.
         self.position: Callable[[], Position] = lambda: Position(0, 0, 0)
-        self.compared: Compared | None = None  # with a candidate; sent with the next heartbeat
+        self.compared: Compared | None = None  # with a candidate
+        self.had = 0  # the merge that it had before an epoch that began at an earlier one
         self.session = (
             time.time_ns() // 1000
         )  # when this process joined, in microseconds since 1970
@@ -235,7 +236,8 @@ class Uplink:
                 )
             if second % HEARTBEAT == 0 and not self.ended and self._connection is not None:
                 with contextlib.suppress(*FAILED):
-                    heartbeat = ClientHeartbeat(self.position(), self.session, self.compared)
+                    now = self.position(), self.session, self.compared, self.had
+                    heartbeat = ClientHeartbeat(*now)
                     body = pack_client(heartbeat, self.document.versions)
                     await self._connection.publish(self._subjects.heartbeat(self._client), body)
             await asyncio.sleep(1.0)

@@ -27,6 +27,7 @@ class Clients:
         self.presence = Presence()
         self.positions = Positions(lambda: aggregator.document.quorum, aggregator.next_sync)
         self.compared: dict[str, Compared] = {}  # the latest comparison of each with a candidate
+        self._lost_before = 0  # the epoch for which a loss was reported
         self._aggregator = aggregator
         self._alarms = alarms
         self._notify = notify
@@ -44,7 +45,7 @@ class Clients:
             self._alarms.happened(Alarm.CLIENT_VERSION, why, client)
             return
         with contextlib.suppress(ValueError, TypeError):
-            position, session, compared = read_client(data)
+            position, session, compared, had = read_client(data)
             if not self._admits(client, session):
                 self.report_twice(client)
                 refusal = Refused(Reason.SESSION, f"another process is client {client}")
@@ -53,6 +54,7 @@ class Clients:
             if self.presence.came(client):
                 self._log("client_joined", "has joined", client)
             self.positions.note(client, position)
+            self._report_loss(client, position.epoch, had)
             if compared is not None:
                 self.compared[client] = compared
 
@@ -62,6 +64,18 @@ class Clients:
             return False
         self._aggregator.records.sessions[k] = session
         return True
+
+    def _report_loss(self, client: str, epoch: int, had: int) -> None:
+        """Raises the alarm of a run that was set back, if this client has seen a later merge than its epoch began
+        with; once in an epoch."""
+        now = self._aggregator.epoch
+        if had and epoch == now != self._lost_before:
+            self._lost_before = now
+            text = f"was at merge {had} before this epoch, as client {client} knows: what came after the merge at "
+            text += (
+                "which the epoch began is lost, with the NATS server's store and the hub's folder"
+            )
+            self._alarms.happened(Alarm.STORE_LOST, text)
 
     def report_twice(self, client: str) -> None:
         """Raises the alarm of a client that is there twice."""

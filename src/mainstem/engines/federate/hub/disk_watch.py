@@ -32,8 +32,13 @@ class DiskWatch:
 
     async def removed(self) -> bool:
         """Whether streams were removed because they do not store although there is room."""
-        failed = [stream for stream in self._messages if not await self._is_stored(stream)]
-        self.stores = not failed
+        failed = []
+        for stream in self._messages:
+            if not await self._is_stored(stream):
+                failed.append(stream)
+                self.stores = False  # at once: the other streams take seconds
+        if not failed:
+            self.stores = True
         if self.stores or not await self._has_room():
             return False
         for stream in failed:

@@ -47,6 +47,11 @@ class History:
         """Adds a change of the run document."""
         self._add({"changed": what, "document": self._aggregator.document.content})
 
+    def retry(self) -> None:
+        """Writes again what a full disk has not taken."""
+        if self._log is not None and self.failed is not None:
+            self._written(self._log.flush)
+
     def close(self) -> None:
         """Closes the log."""
         if self._log is not None:

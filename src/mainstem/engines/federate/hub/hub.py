@@ -338,6 +338,7 @@ class Hub:
         while not self._ended:
             await asyncio.sleep(UPKEEP)
             self._copy.write()
+            self._history.retry()
             with contextlib.suppress(nats.errors.Error, TimeoutError):
                 if not await self._intake.log.check():
                     await self._refill()

@@ -28,6 +28,10 @@ class MergeLog:
             self._path.replace(self._path.with_suffix(".old.jsonl"))
             self._file = self._opened()
         self._file.write(ENCODER.encode(merge).encode() + b"\n")
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what a full disk has not taken."""
         self._file.flush()
 
     def close(self) -> None:

@@ -66,14 +66,17 @@ class ClientHeartbeat(NamedTuple):
     position: Position
     session: int = 0  # when it joined, in microseconds since 1970
     compared: Compared | None = None  # with a candidate, if there is one
+    had: int = 0  # the merge that it had before its epoch, if that began at an earlier one
 
 
 def pack_client(heartbeat: ClientHeartbeat, versions: Mapping[str, Any]) -> bytes:
     """Encodes a heartbeat of a client."""
-    position, session, compared = heartbeat
+    position, session, compared, had = heartbeat
     body: dict[str, Any] = {"versions": versions, **position._asdict(), "session": session}
     if compared is not None:
         body["compared"] = compared._asdict()
+    if had:
+        body["had"] = had
     return json.dumps(body).encode()
 
 
@@ -97,6 +100,7 @@ def read_client(data: bytes) -> ClientHeartbeat:
     if not isinstance(found, dict):
         raise ValueError("not a heartbeat")
     compared, session = found.pop("compared", None), found.pop("session", 0)
+    had = found.pop("had", 0)
     found.pop("versions", None)
     position = Position(**found)
     for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
@@ -104,6 +108,7 @@ def read_client(data: bytes) -> ClientHeartbeat:
             raise ValueError("not a position")
     if type(session) is not int or not 0 <= session <= MAX_EPOCH:
         raise ValueError("not a session")
-    return ClientHeartbeat(
-        position, session, None if compared is None else checked(Compared(**compared))
-    )
+    if type(had) is not int or not 0 <= had <= LAST_STEP:
+        raise ValueError("not a merge")
+    against = None if compared is None else checked(Compared(**compared))
+    return ClientHeartbeat(position, session, against, had)

@@ -13,7 +13,7 @@ from typing import Any
 
 from mainstem.errors import MainstemError
 
-PROTOCOL = 5  # 5: sessions, revisions, versions
+PROTOCOL = 6  # 5: sessions, revisions, versions; 6: heartbeats tell a lost merge
 ALGORITHMS = 1
 NAMES = ("protocol", "algorithms", "mainstem", "packages")
 

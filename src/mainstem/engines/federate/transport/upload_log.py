@@ -4,8 +4,10 @@ A consumer can go deaf without an error: nats-py's ordered consumer may lose its
 the connection. So what the stream holds is compared with what was read.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable
 
+import nats.errors
 import nats.js.errors
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
@@ -36,10 +38,12 @@ class UploadLog:
 
     async def read_from(self, sequence: int) -> None:
         """Reads the stream from this sequence on."""
-        if self._subscription is not None:
-            await self._subscription.unsubscribe()
+        before, self._subscription = self._subscription, None
         self.next = max(1, sequence)
         self._stuck = 0, 0
+        if before is not None:
+            with contextlib.suppress(nats.errors.Error):  # the server may have ended it
+                await before.unsubscribe()
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self.next
         )
