@@ -155,7 +155,7 @@ def test_a_disk_that_is_full_for_a_while(whose, pace, processes, small_disks, tm
     """What was sent is merged, and one line says why it took longer. It takes root to mount the disk."""
     made = processes(world(pace, steps=5 * STEPS))  # it must not end before there is room again
     folder = tmp_path / "server" if whose == "server" else made.folder / whose
-    small_disks(folder, "64m" if whose == "server" else "1m")
+    small_disks(folder, "64m" if whose == "server" else "8m")
     server = Server(tmp_path / "server", "one", *ports(1), STORED)
     try:
         run = Running(made, pace, [server.url] * 3)
