@@ -252,7 +252,8 @@ def test_a_client_of_another_build(watched, tmp_path):
     build = tmp_path / "build"
     shutil.copytree(ROOT / "src" / "mainstem", build / "mainstem")
     source = build / "mainstem/engines/federate/protocol/versions.py"
-    source.write_text(source.read_text().replace("PROTOCOL = 5", "PROTOCOL = 6"))
+    text = source.read_text().replace(f"PROTOCOL = {PROTOCOL}", f"PROTOCOL = {PROTOCOL + 1}")
+    source.write_text(text)
     command = [sys.executable, "-m", "mainstem.cli", "join", watched.server.url, "--run", "watched"]
     words = [
         "--client",
@@ -272,7 +273,7 @@ def test_a_client_of_another_build(watched, tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "protocol 6" in done.stderr
+    assert f"protocol {PROTOCOL + 1}" in done.stderr
     assert f"protocol {PROTOCOL}" in done.stderr
     watched.sees(4, lambda seen: seen["connected"], alarm="client_version")
 
