@@ -20,6 +20,7 @@ from mainstem.engines.federate.protocol.subjects import Subjects, token
 from mainstem.engines.federate.security.credentials import check_owner
 from mainstem.engines.federate.security.permissions import HUB
 from mainstem.engines.federate.transport.connection import answering, connect, runs
+from mainstem.engines.federate.transport.document_fetch import SILENT, why_silent
 from mainstem.errors import MainstemError
 
 ORDER = 20.0  # seconds within which a hub must have executed an order
@@ -79,9 +80,10 @@ class Observer:
                 return None  # of another program, or of a run that this observer may not see
             raise MainstemError(f"{run}: there is no such run on this NATS server") from None
         except nats.errors.TimeoutError:
-            raise MainstemError(
-                f"{run}: the NATS server does not answer, or not to this credential"
-            ) from None
+            why = await why_silent(self._connection)
+            if self._run is None and why != SILENT:
+                return None
+            raise MainstemError(f"{run}: {why}") from None
 
     def _is_known(self, run: str, stored: dict[str, Any] | None) -> bool:
         """Whether the hub was heard lately, or was long enough not, or has ended."""

@@ -15,6 +15,9 @@ from mainstem.errors import MainstemError
 RETRY = 0.5  # seconds between two questions for a run that is not there yet
 
 
+SILENT = "the NATS server does not answer"
+
+
 class NoRun(MainstemError):
     """There is no such run, or none yet, or the server does not answer just now."""
 
@@ -37,18 +40,18 @@ async def fetch_document(connection: Client, subjects: Subjects) -> RunDocument:
         found = await js.get_msg(subjects.broadcast_stream, subject=subjects.document, direct=True)
         return _decoded(found.data or b"", subjects.run)
     except TimeoutError:
-        why = await _silence(connection)
+        why = await why_silent(connection)
         raise NoRun(f"{subjects.run}: {why}: try again") from None
     except (*FAILED, json.JSONDecodeError):
         raise NoRun(f"{subjects.run}: there is no such run on this NATS server") from None
 
 
-async def _silence(connection: Client) -> str:
+async def why_silent(connection: Client) -> str:
     """Why a question was not answered. Servers before 2.11 do not answer if there is no such run."""
     try:
         await connection.flush(1)  # seconds
     except FAILED:
-        return "the NATS server does not answer"
+        return SILENT
     return "there is no such run on this NATS server, or not for this credential"
 
 
