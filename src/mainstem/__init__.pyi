@@ -26,6 +26,7 @@ from .engines.federate.client.learner import join_async as join_async
 from .engines.federate.hub.served import serve as serve
 from .engines.federate.hub.served import serve_async as serve_async
 from .engines.simulate import simulate as simulate
+from .engines.simulate import sweep as sweep
 from .errors import MainstemError as MainstemError
 from .parts import network as network
 from .run import Run as Run

@@ -37,5 +37,9 @@ class Diverged(UserWarning):
     """A run whose losses stopped being finite."""
 
 
+class OnEdge(UserWarning):
+    """A sweep whose best point lies on the edge of its grid."""
+
+
 class DataUnavailable(MainstemError, RuntimeError):
     """A dataset that could not be fetched, or whose content is not the expected one."""

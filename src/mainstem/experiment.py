@@ -12,13 +12,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mainstem import algorithms, parts, plugins, problems, streams, theory
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadSpec
 from mainstem.value import parameters, takes_anything
 
 FORMAT = 1  # of experiment files, see docs/experiment-files.md
-TABLES = ("problem", "stream", "algorithm", "simulate")
+TABLES = ("problem", "stream", "algorithm", "simulate", "sweep")
 SETTINGS = (
     "steps",
     "seed",
@@ -81,14 +83,22 @@ def apply(content: dict[str, Any], change: str) -> None:
         parsed = tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:
         parsed = value
-    *way, last = key.strip().split(".")
+    put(content, key.strip(), parsed, f"--set {change}")
+
+
+def put(content: dict[str, Any], key: str, given: Any, where: str) -> None:
+    """Puts a value in its place in the content of a file: `simulate.steps`, `algorithm.0.step`; without a number
+    the only algorithm is meant."""
+    *way, last = key.split(".")
     place: Any = content
     try:
         for name in way:
-            place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
-        place[int(last) if isinstance(place, list) else last] = parsed
+            place = place.setdefault(name, {}) if isinstance(place, dict) else place[int(name)]
+            if isinstance(place, list) and len(place) == 1 and "0" not in way:
+                place = place[0]
+        place[int(last) if isinstance(place, list) else last] = given
     except (IndexError, ValueError, TypeError, AttributeError):
-        raise BadSpec(f"--set {change}: there is no such place in the file") from None
+        raise BadSpec(f"{where}: there is no such place in the file") from None
 
 
 def build(
@@ -145,6 +155,56 @@ def _made_here(where: str, module: ModuleType, table: Any, kind: type) -> Any:
 def _a(kind: type) -> str:
     word = kind.__name__.lower()
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def configured(content: Mapping[str, Any], where: str) -> tuple[Algorithm, Problem]:
+    """Builds the only algorithm and the problem that a parsed file describes."""
+    listed = content.get("algorithm", [])
+    only = listed if isinstance(listed, Mapping) else listed[0] if len(listed) == 1 else None
+    if only is None:
+        raise BadSpec(f"{where}: a sweep wants one [[algorithm]], got {len(listed)}")
+    return (
+        _made_here(f"{where}: [[algorithm]]", algorithms, only, Algorithm),
+        _made_here(f"{where}: [problem]", problems, content["problem"], Problem),
+    )
+
+
+def grid(table: Any, where: str) -> dict[str, list[Any]]:
+    """The values of each key in a [sweep] table: a list, or {from, to, count} with `log = true` for equal
+    ratios."""
+    if not isinstance(table, Mapping) or not table:
+        raise BadSpec(
+            f'{where}: [sweep] wants keys with lists, such as "algorithm.step" = [0.1, 1.0]'
+        )
+    found = {}
+    for key, given in table.items():
+        place = f"{where}: [sweep] {key}"
+        if key.split(".")[0] not in ("algorithm", "problem") or "." not in key:
+            raise BadSpec(
+                f'{place}: wants a key of the algorithm or the problem, such as "algorithm.step"'
+            )
+        if isinstance(given, Mapping):
+            known(place, "key", given, ("from", "to", "count", "log"))
+            named = (given.get(name) for name in ("from", "to", "count", "log"))
+            found[key] = _spaced(place, *named)
+        elif isinstance(given, list) and given:
+            found[key] = [_value(place, each) for each in given]
+        else:
+            raise BadSpec(f"{place}: wants a list of values, got {given!r}")
+    return found
+
+
+def _spaced(where: str, low: Any, high: Any, count: Any, log: Any) -> list[float]:
+    """`count` numbers from `low` to `high`."""
+    numbers = all(
+        isinstance(each, int | float) and not isinstance(each, bool) for each in (low, high)
+    )
+    if not numbers or not isinstance(count, int) or count < 2 or not low < high:
+        raise BadSpec(f"{where}: wants numbers from < to and a count of at least 2")
+    if log is True and low <= 0:
+        raise BadSpec(f"{where}: log = true wants from above 0, got {low}")
+    spaced = np.geomspace(low, high, count) if log is True else np.linspace(low, high, count)
+    return [float(f"{each:.6g}") for each in spaced]
 
 
 def pieces(problem: Any, algorithm: Any, where: str) -> tuple[Problem, Algorithm]:

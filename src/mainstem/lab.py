@@ -1,5 +1,6 @@
 """Experiments: run every algorithm of a file or of the demo, and compare the runs."""
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterable
@@ -10,12 +11,12 @@ import numpy as np
 
 from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.advice import Advice, advise
-from mainstem.base import Algorithm
-from mainstem.engines.simulate import simulate
+from mainstem.base import Algorithm, Problem
+from mainstem.engines.simulate import simulate, sweep
 from mainstem.errors import BadSpec, BrokenRun
 from mainstem.experiment import Experiment
-from mainstem.report import figures
-from mainstem.run import Run, compare, load
+from mainstem.report import figures, tables
+from mainstem.run import Run, Sweep, compare, load
 from mainstem.run.labels import labels
 from mainstem.run.run import CURVES
 from mainstem.spec import name_of, plain
@@ -56,6 +57,35 @@ def run_file(
     compared.to_latex(figure.with_suffix(".tex"))
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figure
+
+
+SWEPT = ("steps", "seed", "seeds", "network", "dtype", "measure", "checkpoint", "chunk", "devices")
+
+
+def sweep_file(
+    path: Path, changes: Iterable[str], folder: Path, y: str | None = None
+) -> tuple[Sweep, Path]:
+    """Runs the [sweep] of an experiment file; returns its result and the path of its figure.
+
+    Runs, figure and table (CSV) are saved inside `folder`.
+    """
+    content = experiment.parsed(path, changes)
+    grid = experiment.grid(content.pop("sweep", None), str(path))
+    asked = experiment.build({**content, "algorithm": []}, str(path), algorithms_needed=False)
+    experiment.known(f"{path}: [simulate]", "key", asked.settings, SWEPT)
+    if "steps" not in asked.settings:
+        raise BadSpec(f"{path}: [simulate] needs steps")
+
+    def make(**point: Any) -> tuple[Algorithm, Problem]:
+        changed = copy.deepcopy(content)
+        for key, given in point.items():
+            experiment.put(changed, key, given, f"{path}: [sweep] {key}")
+        return experiment.configured(changed, str(path))
+
+    found = sweep(make, grid, asked.stream, y=y, folder=folder, **asked.settings)
+    figure = figures.save(found.figure, folder / "sweep.png")
+    (folder / "sweep.csv").write_text(tables.as_csv(found.rows))
+    return found, figure
 
 
 def show_runs(folders: Iterable[Path]) -> Rows:

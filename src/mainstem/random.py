@@ -16,7 +16,7 @@ import numpy as np
 Key = jax.Array  # uint32[2]
 
 # The purposes of a draw.
-INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE, BROADCAST = range(1, 10)
+INIT, STREAM, DECIDE, LEARN, UPLOAD, CODEC, PARTICIPATE, MEASURE, BROADCAST, DEAL = range(1, 11)
 
 _GOLDEN = np.uint32(0x9E3779B9)
 

@@ -77,7 +77,7 @@ def loop(world, rule, period):
     w, state, merges = np.zeros(SIZE), rule(), 0
     local, losses = np.tile(w, (CLIENTS, 1)), []
     for t in range(1, STEPS + 1):
-        rows = stream.chunk(0, t, t)[0]
+        rows = stream.places(0, t, t)[0]
         losses.append(np.mean([(features[row] @ w - target[row]) ** 2 / 2 for row in rows]))
         for k, row in enumerate(rows):
             local[k] -= LOCAL * (features[row] @ local[k] - target[row]) * features[row]

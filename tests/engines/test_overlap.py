@@ -4,13 +4,13 @@ import pytest
 
 import mainstem as ms
 from mainstem.engines.simulate import program
-from mainstem.streams.arrays import Rows
+from mainstem.streams import walking
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_a_stretch_is_dispatched_before_the_next_is_prepared(monkeypatch, seeds):
     calls = []
-    advance, chunk = program.Program.advance, Rows.chunk
+    advance, chunk = program.Program.advance, walking.chunk
 
     def dispatched(self, state, key, drawn, feed, shape):
         calls.append(("dispatch", int(feed.first)))
@@ -21,10 +21,10 @@ def test_a_stretch_is_dispatched_before_the_next_is_prepared(monkeypatch, seeds)
         return chunk(self, seed, first, last)
 
     monkeypatch.setattr(program.Program, "advance", dispatched)
-    monkeypatch.setattr(Rows, "chunk", prepared)
-    stream = ms.streams.digits(clients=10)
+    monkeypatch.setattr(walking, "chunk", prepared)
+    problem = ms.problems.batched(ms.problems.logistic(2, ridge=2.0, intercept=False))
     ms.simulate(
-        *(ms.fedogd(0.1), ms.problems.softmax(64, 10), stream),
+        *(ms.fedogd(0.1), problem, walking(clients=5, holds=3)),
         steps=90,
         chunk=30,
         seeds=seeds,

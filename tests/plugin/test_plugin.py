@@ -43,7 +43,7 @@ def test_it_is_a_numpy_loop(made):
     run = ms.simulate(algorithm, problem, stream, steps=30, dtype="float64")
     w, left, squares = np.zeros(6), np.zeros((4, 6)), np.full(6, 0.1)
     for t in range(30):
-        rows = stream.chunk(0, t + 1, t + 1)[0]
+        rows = stream.places(0, t + 1, t + 1)[0]
         total = np.zeros(6)
         for k, row in enumerate(rows):
             left[k] += (features[row] @ w - target[row]) * features[row]

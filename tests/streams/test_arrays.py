@@ -15,7 +15,7 @@ AT = At(1, 0, random.root(0))
 
 def test_a_piece_is_the_index_of_its_row():
     stream = arrays(X, Y, clients=4)
-    for row in stream.chunk(0, 1, 2).ravel():
+    for row in stream.places(0, 1, 2).ravel():
         sample = stream.sample(row, AT, stream.drawn(0))
         np.testing.assert_array_equal(sample.shown, X[row])
         assert sample.hidden == Y[row]
@@ -26,8 +26,8 @@ def test_a_piece_is_the_index_of_its_row():
 
 def test_evenly_is_the_default_deal():
     np.testing.assert_array_equal(
-        arrays(X, Y, clients=4).chunk(3, 1, 9),
-        arrays(X, Y, clients=4, deal=evenly()).chunk(3, 1, 9),
+        arrays(X, Y, clients=4).places(3, 1, 9),
+        arrays(X, Y, clients=4, deal=evenly()).places(3, 1, 9),
     )
 
 

@@ -22,7 +22,7 @@ def test_digits_are_scikit_learns_scaled_to_one():
 
 
 def test_digits_can_be_dealt_by_label():
-    skewed = digits(clients=10, deal=by_label(0.3)).chunk(0, 1, 40)
+    skewed = digits(clients=10, deal=by_label(0.3)).places(0, 1, 40)
     labels = digits(clients=10).rows().hidden[skewed]
     kinds = [len(set(labels[:, k].tolist())) for k in range(10)]
     assert np.mean(kinds) < 8
@@ -45,6 +45,6 @@ def test_held_out_rows_are_left_out_and_sites_are_clients(monkeypatch):
     stream = dataset("anything")
     assert (stream.clients, stream.steps) == (2, 2)
     np.testing.assert_array_equal(stream.rows().hidden, [0, 1, 2, 3])
-    np.testing.assert_array_equal(stream.chunk(0, 1, 2), [[1, 0], [3, 2]])
+    np.testing.assert_array_equal(stream.places(0, 1, 2), [[1, 0], [3, 2]])
     monkeypatch.setattr(datasets, "load", lambda name: table._replace(keys=None))
     assert dataset("anything", clients=3).clients == 3

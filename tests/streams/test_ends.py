@@ -88,7 +88,7 @@ def test_keys_are_dealt_by_key_by_default():
     asked = streams.arrays(x, y, keys=rows["site"], deal=streams.by_key())
     usual = streams.arrays(x, y, keys=rows["site"])
     assert usual.clients == 3
-    np.testing.assert_array_equal(usual.chunk(0, 1, 7), asked.chunk(0, 1, 7))
+    np.testing.assert_array_equal(usual.places(0, 1, 7), asked.places(0, 1, 7))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_keys_are_dealt_by_key_by_default():
 def test_each_deal_has_its_ends(deal, steps, last):
     stream = streams.arrays(np.ones((11, 2)), np.zeros(11), clients=3, deal=deal)
     assert stream.steps == steps
-    found = stream.chunk(0, 1, steps or 4)
+    found = stream.places(0, 1, steps or 4)
     if last is not None:
         assert found[-1].tolist() == last
     if "evenly" in repr(deal):

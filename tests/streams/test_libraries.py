@@ -16,9 +16,9 @@ def test_a_dataset_of_river_is_dealt_in_turn():
     stream = river(datasets.Phishing(), clients=5)
     assert (stream.clients, stream.steps, stream.labels) == (5, 250, (False, True))
     names = sorted(next(iter(datasets.Phishing()))[0])
-    chunk = stream.chunk(0, 1, 250)
+    places = stream.places(0, 1, 250)
     for n, (x, y) in enumerate(datasets.Phishing().take(12)):
-        row = chunk[n // 5, n % 5]
+        row = places[n // 5, n % 5]
         np.testing.assert_array_equal(stream.features[row], [x[name] for name in names])
         assert stream.labels[stream.table.target[row]] == y
     run = ms.simulate(ms.fedogd(0.5), ms.problems.logistic(9), stream, steps=250)

@@ -54,10 +54,10 @@ def test_a_context_is_the_item_the_users_affinity_and_the_place_on_the_page(tabl
             np.testing.assert_array_equal(local, table.items)
 
 
-def test_pieces_do_not_depend_on_the_cut_or_the_seed(table):
-    stream = log("anything")
-    np.testing.assert_array_equal(stream.chunk(0, 2, 3), stream.chunk(7, 1, 3)[1:])
-    np.testing.assert_array_equal(stream.chunk(0, 1, 3), [[1, 0, 3], [4, 2, -1], [-1, 5, -1]])
+def test_rows_do_not_depend_on_the_cut_or_the_seed(table):
+    deal = log("anything").dealt
+    np.testing.assert_array_equal(deal.rows(0, 2, 3), deal.rows(7, 1, 3)[1:])
+    np.testing.assert_array_equal(deal.rows(0, 1, 3), [[1, 0, 3], [4, 2, -1], [-1, 5, -1]])
 
 
 def test_a_policy_is_judged_on_every_row_once(table):
@@ -83,7 +83,7 @@ def test_the_open_bandit_log(filled):
     """Uniformly random choices among 80 items, at one of three places."""
     stream, table = log(), datasets.load_log("open_bandit")
     assert stream.clients == len({*table.keys})
-    rows = stream.chunk(0, 1, stream.steps)
+    rows = stream.dealt.rows(0, 1, stream.steps)
     assert sorted(rows[rows >= 0]) == [*range(len(table.keys))]  # each row once
     for k, name in enumerate(np.unique(table.keys)):
         mine = rows[:, k][rows[:, k] >= 0]

@@ -28,11 +28,12 @@ FEATURES = ["heat", "wind", "time.hour"]
 
 def shown(stream):
     """The features of each client, one array for each."""
-    rows, sample = stream.chunk(0, 1, stream.steps), stream.rows()
+    sample = stream.rows()
     if sample is None:
-        features, _, *present = rows
+        features, _, *present = stream.chunk(0, 1, stream.steps)
         here = present[0] > 0 if present else np.ones(features.shape[:2], bool)
     else:
+        rows = stream.places(0, 1, stream.steps)
         features, here = np.asarray(sample.shown)[rows], rows >= 0
     return [features[here[:, k], k] for k in range(stream.clients)]
 

@@ -56,8 +56,8 @@ class Sampler(Value):
 class Stream(Sampler):
     """A stream of samples: the host sends a `chunk` ahead, and the device makes each `sample` from it.
 
-    The rows of a dataset stay on the device and its chunks are indices; a generator sends nothing; a
-    file sends the rows themselves.
+    A generator sends nothing, and neither does a dataset: its rows are on the device, which computes
+    whose they are. A file sends the rows themselves.
     """
 
     @property
@@ -99,7 +99,11 @@ class Stream(Sampler):
         return None
 
     def rows(self) -> Sample | None:
-        """The distinct samples, if a piece is an index into them; else None."""
+        """The distinct samples, if each sample is one of a few rows in memory; else None."""
+        return None
+
+    def places(self, seed: int, first: int, last: int) -> np.ndarray | None:
+        """The place in `rows` of each sample of these steps [steps, clients], -1: none; None without `rows`."""
         return None
 
 

@@ -26,6 +26,7 @@ from mainstem.cli import (
     secure,
     show,
     status,
+    sweep,
 )
 from mainstem.errors import MainstemError
 from mainstem.progress import interrupted, keep_interrupts
@@ -59,6 +60,7 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("sweep")(sweep.sweep)
 app.command("show")(show.show)
 app.command("plan")(plan.plan)
 app.command("advise")(advise.advise)

@@ -34,12 +34,14 @@ def run(
 
     Example: mainstem run examples/digits.toml --set simulate.steps=200
     """
+    from mainstem import compilation_cache
     from mainstem.errors import Diverged
     from mainstem.lab import run_file
 
     sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
-    rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem, y, x)
+    with compilation_cache.used():
+        rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem, y, x)
     if json:
         output.as_json({"runs": rows, "figure": str(figure)})
     else:

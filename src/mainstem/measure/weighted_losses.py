@@ -23,12 +23,12 @@ def weighted(question: Question, prefixes: list[int]) -> tuple[Sample, list[np.n
     """(the distinct samples, for each prefix the share of each sample)."""
     stream, last = question.stream, max(prefixes)
     known = stream.rows()
-    if known is not None:
+    if known is not None:  # then it knows the places of its samples, too
         count = len(jax.tree.leaves(known)[0])
         tallies = [np.zeros(count) for _ in prefixes]
         for first in range(1, last + 1, STEPS):
             end = min(first + STEPS - 1, last)
-            table = stream.chunk(question.seed, first, end)
+            table = np.asarray(stream.places(question.seed, first, end))
             for tally, prefix in zip(tallies, prefixes, strict=True):
                 dealt = table[: max(0, prefix - first + 1)].ravel()
                 tally += np.bincount(dealt[dealt >= 0], minlength=count)

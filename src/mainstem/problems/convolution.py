@@ -2,7 +2,7 @@
 
 On the CPU both directions are faster than those of XLA if the patches fit in the cache. On every device a
 separate kernel for each client (the gradient of a client) would otherwise be a grouped convolution, which
-is slow. On accelerators the forward pass is that of XLA.
+is slow. On accelerators everything else is that of XLA.
 """
 
 from typing import Any
@@ -43,18 +43,58 @@ def _forward(images: Any, kernel: Any) -> Any:
 
 def _backward(kept: Any, slope: Any) -> Any:
     images, kernel = kept
+    to_images = jax.lax.platform_dependent(kernel, slope, cpu=_to_images, default=_native_to_images)
+    return to_images, _to_kernel(images, slope)
+
+
+def _to_images(kernel: Any, slope: Any) -> Any:
+    """The gradient in the images, as a matrix product."""
     count, rows, columns, outputs = slope.shape
     size, channels = kernel.shape[0], kernel.shape[2]
-    flat = slope.reshape(-1, outputs)
-    to_kernel = (_patches(images, size).T @ flat).reshape(kernel.shape)
-    back = flat @ kernel.reshape(-1, outputs).T
+    back = slope.reshape(-1, outputs) @ kernel.reshape(-1, outputs).T
     back = back.reshape(count, rows, columns, size, size, channels)
-    to_images = sum(
+    return sum(
         jnp.pad(back[:, :, :, i, j], ((0, 0), (i, size - 1 - i), (j, size - 1 - j), (0, 0)))
         for i in range(size)
         for j in range(size)
     )
-    return to_images, to_kernel
+
+
+def _native_to_images(kernel: Any, slope: Any) -> Any:
+    count, rows, columns, _ = slope.shape
+    rim, channels = kernel.shape[0] - 1, kernel.shape[2]
+    images = jax.ShapeDtypeStruct((count, rows + rim, columns + rim, channels), slope.dtype)
+    return jax.linear_transpose(lambda x: _native(x, kernel), images)(slope)[0]
+
+
+@jax.custom_batching.custom_vmap
+def _to_kernel(images: Any, slope: Any) -> Any:
+    """The gradient in one kernel for all images."""
+    return jax.lax.platform_dependent(
+        images, slope, cpu=_product_to_kernel, default=_native_to_kernel
+    )
+
+
+@_to_kernel.def_vmap
+def _to_kernels(_: int, batched: Any, images: Any, slope: Any) -> Any:
+    """The gradient in a kernel for each client."""
+    axes = [0 if it else None for it in batched]
+    return jax.vmap(_product_to_kernel, in_axes=axes)(images, slope), True
+
+
+def _product_to_kernel(images: Any, slope: Any) -> Any:
+    rows = _patches(images, images.shape[1] - slope.shape[1] + 1)
+    return (rows.T @ slope.reshape(-1, slope.shape[3])).reshape(_kernel_shape(images, slope))
+
+
+def _native_to_kernel(images: Any, slope: Any) -> Any:
+    kernel = jax.ShapeDtypeStruct(_kernel_shape(images, slope), images.dtype)
+    return jax.linear_transpose(lambda k: _native(images, k), kernel)(slope)[0]
+
+
+def _kernel_shape(images: Any, slope: Any) -> tuple[int, int, int, int]:
+    size = images.shape[1] - slope.shape[1] + 1
+    return size, size, images.shape[3], slope.shape[3]
 
 
 convolve.defvjp(_forward, _backward)

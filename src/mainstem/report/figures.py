@@ -150,6 +150,54 @@ def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, labe
     return figure
 
 
+def over(across: str, values: Sequence[Any], found: np.ndarray, label: str) -> Any:
+    """A curve over the values of a parameter, from [seeds, values], with two standard errors over seeds."""
+    if not all(isinstance(each, int | float) for each in values):
+        return bars({str(each): {label: found[:, n]} for n, each in enumerate(values)}, label)
+    at = np.asarray(values, float)
+    log = "x" * _wide([at])
+    return curves({label: found}, label, steps=at, log=log, across=across, marked=True)
+
+
+def heat_map(
+    names: Sequence[str],
+    values: Sequence[Sequence[Any]],
+    cells: np.ndarray,
+    label: str,
+    higher: bool,
+) -> Any:
+    """The values of two parameters against each other, with a number in each cell; the best one is framed."""
+    plt = pyplot()
+    rows, columns = cells.shape
+    size = 1.6 + 0.8 * max(columns, 4), 1.2 + 0.42 * max(rows, 4)
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    finite = np.isfinite(cells)
+    image = axes.imshow(
+        np.where(finite, cells, np.nan), cmap="viridis" if higher else "viridis_r", aspect="auto"
+    )
+    for (row, column), value in np.ndenumerate(cells):
+        red, green, blue, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
+        ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+        text = f"{value:.3g}" if np.isfinite(value) else "diverged"
+        axes.text(column, row, text, ha="center", va="center", fontsize="small", color=ink)
+    if finite.any():
+        best = np.nanargmax(cells) if higher else np.nanargmin(cells)
+        row, column = np.unravel_index(best, cells.shape)
+        frame = {"fill": False, "edgecolor": COLOURS[1], "linewidth": 2.5}
+        axes.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, **frame))
+    axes.set_yticks(range(rows), [_tick(each) for each in values[0]])
+    axes.set_xticks(range(columns), [_tick(each) for each in values[1]])
+    axes.set_ylabel(names[0])
+    axes.set_xlabel(names[1])
+    figure.colorbar(image, label=LABELS.get(label, label.replace("_", " ")))
+    plt.close(figure)
+    return figure
+
+
+def _tick(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def _front(found: list[tuple[float, float]], higher: bool) -> list[tuple[float, float]]:
     """The points, by x, with a better y than all points before them.
 

@@ -3,5 +3,6 @@
 from mainstem.run.comparison import Comparison, compare
 from mainstem.run.run import Run, load
 from mainstem.run.summary import Summary
+from mainstem.run.swept import Sweep
 
-__all__ = ["Comparison", "Run", "Summary", "compare", "load"]
+__all__ = ["Comparison", "Run", "Summary", "Sweep", "compare", "load"]

@@ -1,4 +1,4 @@
-"""Streams from arrays in memory: the rows are on the device, and chunks contain only row indices."""
+"""Streams from arrays in memory: the rows are on the device, which computes whose they are."""
 
 import abc
 import functools
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
-from mainstem.base import At, Sample, Sampler
+from mainstem.base import At, Drawn, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
 from mainstem.parts.missing import Missing
 from mainstem.parts.scaling import Scale, prepared
@@ -31,21 +31,24 @@ class Table(NamedTuple):
 
 @value
 class indexed(Sampler):
-    """Sampler over rows on the device: a piece is the index of a row, or with `gaps` -1 for no sample.
+    """Sampler over rows on the device: `dealt` computes the row of a client at a step.
 
-    >>> indexed(np.eye(2), np.array([5, 6])).sample(1, None, None).hidden.tolist()
+    >>> from mainstem.streams.deal import in_time
+    >>> rows = indexed(np.eye(2), np.array([5, 6]), in_time().to(np.zeros(2), None, clients=2))
+    >>> rows.sample((), At(1, 1, None), None).hidden.tolist()
     6
     """
 
     features: Any = leaf()
     target: Any = leaf()
-    gaps: bool = static(default=False)
+    dealt: Dealt = leaf()
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        row = jnp.maximum(piece, 0) if self.gaps else piece
+        row = self.dealt.row(at.t, at.k, None if drawn is None else drawn.common)
+        here = (row >= 0).astype(jnp.int32) if self.dealt.gaps else None
+        row = jnp.maximum(row, 0) if self.dealt.gaps else row
         sparse = isinstance(self.features, sparse_rows)
         shown = self.features.row(row) if sparse else jnp.asarray(self.features)[row]
-        here = (jnp.asarray(piece) >= 0).astype(jnp.int32) if self.gaps else None
         return Sample(shown, jnp.asarray(self.target)[row], here)
 
 
@@ -112,9 +115,12 @@ class Rows(Hosted):
 
     @property
     def device(self) -> Sampler:
-        return indexed(self.features_prepared, self.table.target, self.dealt.gaps)
+        return indexed(self.features_prepared, self.table.target, self.dealt)
 
-    def chunk(self, seed: int, first: int, last: int) -> Any:
+    def drawn(self, seed: int) -> Drawn | None:
+        return self.dealt.drawn(seed)
+
+    def places(self, seed: int, first: int, last: int) -> np.ndarray:
         return self.dealt.rows(seed, first, last)
 
     def rows(self) -> Sample | None:
@@ -199,7 +205,7 @@ class arrays(Rows):
 
     >>> import numpy as np
     >>> stream = arrays(np.ones((10, 3)), np.zeros(10), clients=4)
-    >>> stream.chunk(0, 1, 5).shape
+    >>> stream.places(seed=0, first=1, last=5).shape
     (5, 4)
     >>> arrays(np.ones((3, 2)), ["on", "off", "on"], clients=1).labels
     ('off', 'on')

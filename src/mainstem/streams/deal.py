@@ -1,41 +1,72 @@
-"""Deals: ways to assign rows to clients and steps. The result states which row client k gets at step t.
+"""Deals: ways to assign rows to clients and steps. The result computes which row client k gets at step t.
 
 Every deal has `ends`: what happens when the rows of a client end before those of the others. It is "silent" and
 gets no further samples, it begins again with its first row ("repeat"), or the stream ends for all ("cut").
 """
 
 import abc
-import dataclasses
+import functools
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check
+from mainstem import check, random
+from mainstem.base import Drawn
 from mainstem.errors import BadData
-from mainstem.value import Value, integer, one_of, positive, value
+from mainstem.streams.permutation import permuted
+from mainstem.value import Value, integer, leaf, one_of, positive, set_field, static, value
 
 NO_ROW = -1
 SILENT, REPEAT, CUT = ENDS = "silent", "repeat", "cut"
 
 
-class Dealt(abc.ABC):
-    """An assignment of rows to steps and clients."""
+class Dealt(Value):
+    """An assignment of rows to steps and clients, which any device can compute for itself."""
 
-    clients: int
-    steps: int | None  # None: the rows are repeated without end
-    gaps: bool  # whether a client can be without a row at a step
+    @property
+    @abc.abstractmethod
+    def clients(self) -> int:
+        """The number of clients."""
+
+    @property
+    @abc.abstractmethod
+    def steps(self) -> int | None:
+        """The number of steps; None: the rows are repeated without end."""
+
+    @property
+    @abc.abstractmethod
+    def gaps(self) -> bool:
+        """Whether a client can be without a row at a step."""
 
     @abc.abstractmethod
-    def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        """The rows of steps `first` to `last`, int32 [steps, clients]; `NO_ROW`: none."""
+    def row(self, t: Any, k: Any, drawn: Any) -> Any:
+        """The row of client k at step t, `NO_ROW` for none; `drawn` is the common part of what a run draws."""
 
     @abc.abstractmethod
     def owner(self, row: int) -> str:
         """The client that gets a row, as text for error messages."""
 
+    def drawn(self, seed: int) -> Drawn | None:
+        """What a run with this seed draws once; None: the rows do not depend on the seed."""
+        return None
+
     def shares(self) -> list[np.ndarray] | None:
         """The rows of each client, in its order; None if they depend on the run's seed."""
         return None
+
+    def rows(self, seed: int, first: int, last: int) -> np.ndarray:
+        """The rows of steps `first` to `last`, int32 [steps, clients]; `NO_ROW`: none."""
+        return np.asarray(_rows(self, self.drawn(seed), jnp.int32(first), last - first + 1))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _rows(dealt: Dealt, drawn: Drawn | None, first: Any, count: int) -> Any:
+    common = None if drawn is None else drawn.common
+    t, k = first + jnp.arange(count, dtype=jnp.int32), jnp.arange(dealt.clients, dtype=jnp.int32)
+    at_step = jax.vmap(dealt.row, in_axes=(None, 0, None))
+    return jax.vmap(at_step, in_axes=(0, None, None))(t, k, common)
 
 
 class Deal(Value):
@@ -59,9 +90,7 @@ class evenly(Deal):
     ends: str = one_of(*ENDS, default=REPEAT)
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
-        clients, count = _needed("evenly", clients), len(target)
-        lengths = (count + np.arange(clients)) // clients  # of one pass, in increasing order
-        return InTurn(clients, last_step(self.ends, lengths), has_gaps(self.ends, lengths), count)
+        return InTurn(_needed("evenly", clients), len(target), self.ends)
 
 
 @value
@@ -89,7 +118,7 @@ class by_label(Deal):
             owner[mine] = draw.choice(clients, len(mine), p=draw.dirichlet(skew))
         order = draw.permutation(len(target))
         shares = [order[owner[order] == k] for k in range(clients)]
-        return _shared("by_label", shares, self.ends)
+        return shared("by_label", shares, self.ends)
 
 
 @value
@@ -112,7 +141,7 @@ class by_key(Deal):
             wanted = f"be left out or {len(names)}, the keys"
             raise check.refuse("by_key", "clients", wanted, clients)
         shares = [np.flatnonzero(np.asarray(keys) == name) for name in names]
-        return _shared("by_key", shares, self.ends)
+        return shared("by_key", shares, self.ends)
 
 
 @value
@@ -127,54 +156,102 @@ class in_time(Deal):
 
     def to(self, target: np.ndarray, keys: Any, clients: int | None) -> Dealt:
         shares = np.array_split(np.arange(len(target)), _needed("in_time", clients))
-        return _shared("in_time", shares, self.ends)
+        return shared("in_time", shares, self.ends)
 
 
-@dataclasses.dataclass(frozen=True)
+@value
 class InTurn(Dealt):
-    """All rows, dealt to the clients in turn, each pass in a new order."""
+    """All rows, dealt to the clients in turn, each pass in a new order.
 
-    clients: int
-    steps: int | None
-    gaps: bool
-    count: int  # number of rows
+    >>> InTurn(clients=2, count=4, ends=REPEAT).rows(seed=0, first=1, last=4).shape
+    (4, 2)
+    """
 
-    def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        if self.steps is not None:
-            order = _shuffled(self.count, seed, 0)
-            short = -len(order) % self.clients
-            order = np.concatenate([order, np.full(short, NO_ROW, np.int32)])
-            return order.reshape(-1, self.clients)[first - 1 : last]
-        begin, end = (first - 1) * self.clients, last * self.clients
-        passes = range(begin // self.count, (end - 1) // self.count + 1)
-        order = np.concatenate([_shuffled(self.count, seed, which) for which in passes])
-        begin -= passes[0] * self.count
-        return order[begin : begin + (last - first + 1) * self.clients].reshape(-1, self.clients)
+    clients: int = integer(least=1)
+    count: int = integer(least=0)  # of rows
+    ends: str = one_of(*ENDS)
+
+    @property
+    def steps(self) -> int | None:
+        return last_step(self.ends, self._lengths)
+
+    @property
+    def gaps(self) -> bool:
+        return has_gaps(self.ends, self._lengths)
+
+    @property
+    def _lengths(self) -> np.ndarray:
+        """The fewest and the most rows of a client in one pass."""
+        return np.array([self.count // self.clients, -(-self.count // self.clients)])
+
+    def drawn(self, seed: int) -> Drawn:
+        return Drawn(random.root(seed))
+
+    def row(self, t: Any, k: Any, drawn: Any) -> Any:
+        number, place = self._turn(t, k)
+        key = random.fold(drawn, random.DEAL, number)
+        found = permuted(key, place, self.count)
+        return found if self.steps is None else jnp.where(number == 0, found, NO_ROW)
+
+    def _turn(self, t: Any, k: Any) -> tuple[Any, Any]:
+        """The number of the pass, and the place in it, of the row of client k at step t.
+
+        They are quotient and remainder of (t - 1) clients + k by count. That number can have more than 32 bits,
+        so it is divided as by hand, with digits as large as 32 bits allow.
+        """
+        count = np.uint32(self.count)
+        several, rest = divmod(self.clients, self.count)
+        before = jnp.asarray(t - 1).astype(jnp.uint32)
+        width = 32 - self.count.bit_length()
+        number = place = jnp.uint32(0)
+        for shift in reversed(range(0, 31, width)):
+            digit = (before >> shift) & np.uint32(2**width - 1)
+            moved, added = place << width, digit * np.uint32(rest)
+            number = (number << width) + moved // count + added // count
+            place = moved % count + added % count
+            number, place = number + place // count, place % count
+        place = place + jnp.asarray(k).astype(jnp.uint32)
+        return number + before * np.uint32(several) + place // count, place % count
 
     def owner(self, row: int) -> str:
         return "dealt to every client in turn"
 
 
-def _shuffled(count: int, seed: int, which: int) -> np.ndarray:
-    generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, which]))
-    return generator.permutation(count).astype(np.int32)
-
-
-@dataclasses.dataclass(frozen=True)
+@value
 class Shared(Dealt):
-    """Each client has its own rows."""
+    """Each client has its own rows.
 
-    clients: int
-    steps: int | None
-    gaps: bool
-    order: np.ndarray  # the rows of client 0, then of client 1, ...
-    begins: np.ndarray  # each client's first index in `order`
-    lengths: np.ndarray
+    >>> Shared(np.array([4, 5, 6]), np.array([0, 1]), np.array([1, 2]), ends=REPEAT).rows(0, 1, 2).tolist()
+    [[4, 5], [4, 6]]
+    """
 
-    def rows(self, seed: int, first: int, last: int) -> np.ndarray:
-        steps = np.arange(first - 1, last)[:, None]
-        found = self.order[self.begins + steps % self.lengths].astype(np.int32)
-        return np.where(steps < self.lengths, found, NO_ROW) if self.gaps else found
+    order: Any = leaf()  # the rows of client 0, then of client 1, ...
+    begins: Any = leaf()  # each client's first index in `order`
+    lengths: Any = leaf()
+    ends: str = one_of(*ENDS)
+    unequal: bool = static(default=False)  # whether lengths differ
+
+    def admit(self) -> None:
+        set_field(self, "unequal", bool(np.min(self.lengths) < np.max(self.lengths)))
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.begins)
+
+    @property
+    def steps(self) -> int | None:
+        return last_step(self.ends, self.lengths)
+
+    @property
+    def gaps(self) -> bool:
+        return self.ends == SILENT and self.unequal
+
+    def row(self, t: Any, k: Any, drawn: Any) -> Any:
+        length = jnp.asarray(self.lengths)[k]
+        place = jnp.asarray(self.begins)[k] + (t - 1) % length
+        found = jnp.asarray(self.order)[place]
+        return jnp.where(t <= length, found, NO_ROW) if self.gaps else found
 
     def owner(self, row: int) -> str:
         place = int(np.flatnonzero(self.order == row)[0])
@@ -184,14 +261,15 @@ class Shared(Dealt):
         return np.split(self.order, self.begins[1:])
 
 
-def _shared(owner: str, shares: list[np.ndarray], ends: str) -> Shared:
+def shared(owner: str, shares: list[np.ndarray], ends: str) -> Shared:
+    """Deals each client its share, in this order."""
     lengths = np.array([len(share) for share in shares])
     if not lengths.all():
         empty = int(np.flatnonzero(lengths == 0)[0])
         raise BadData(f"{owner}: client {empty} of {len(shares)} gets no rows: take fewer clients")
     begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    place = np.concatenate(shares), begins, lengths
-    return Shared(len(shares), last_step(ends, lengths), has_gaps(ends, lengths), *place)
+    order = np.concatenate(shares).astype(np.int32)
+    return Shared(order, begins.astype(np.int32), lengths.astype(np.int32), ends)
 
 
 def last_step(ends: str, lengths: np.ndarray) -> int | None:

@@ -10,6 +10,7 @@ from mainstem import datasets
 from mainstem.base import At, Sample, Sampler
 from mainstem.datasets import Log
 from mainstem.problems.bandit import Logged
+from mainstem.streams.deal import SILENT, Dealt, shared
 from mainstem.streams.hosted import Hosted
 from mainstem.value import leaf, static, value
 
@@ -18,11 +19,11 @@ POSITIONS = 3
 
 @value
 class entries(Sampler):
-    """Sampler over the rows of a log on the device: a piece is the index of a row, -1 for no sample.
+    """Sampler over the rows of a log on the device: `dealt` computes the row of a client at a step.
 
-    >>> one = np.ones(1)
-    >>> log = entries(np.eye(2), np.ones((1, 2)), one, one, one, one / 2)
-    >>> log.sample(0, None, None).shown[0].shape
+    >>> one, alone = np.ones(1), shared("log", [np.array([0])], SILENT)
+    >>> log = entries(np.eye(2), np.ones((1, 2)), one, one, one, one / 2, alone)
+    >>> log.sample((), At(1, 0, None), None).shown[0].shape
     (2, 6)
     """
 
@@ -32,9 +33,11 @@ class entries(Sampler):
     action: Any = leaf()
     reward: Any = leaf()
     propensity: Any = leaf()
+    dealt: Dealt = leaf()
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
-        row = jnp.maximum(piece, 0)
+        found = self.dealt.row(at.t, at.k, None)
+        row = jnp.maximum(found, 0)
         items = jnp.asarray(self.items)
         affinity, position, action, reward, propensity = (
             jnp.asarray(each)[row]
@@ -43,7 +46,7 @@ class entries(Sampler):
         where = (jnp.arange(POSITIONS) == position).astype(items.dtype)
         parts = items, affinity[:, None], jnp.tile(where, (len(items), 1))
         shown = jnp.concatenate(parts, axis=1), items
-        here = (jnp.asarray(piece) >= 0).astype(jnp.int32)
+        here = (found >= 0).astype(jnp.int32)
         return Sample(shown, Logged(action, reward, propensity), here)
 
 
@@ -66,7 +69,7 @@ class log(Hosted):
     source: str = static(default="open_bandit")
 
     def admit(self) -> None:
-        _ = self.order
+        _ = self.dealt
 
     @functools.cached_property
     def table(self) -> Log:
@@ -74,29 +77,24 @@ class log(Hosted):
         return datasets.load_log(self.source)
 
     @functools.cached_property
-    def order(self) -> np.ndarray:
-        """The row of each segment at each step, -1 for none: int32 [steps, clients]."""
+    def dealt(self) -> Dealt:
+        """Which row each segment gets at each step."""
         keys = self.table.keys
         shares = [np.flatnonzero(keys == name) for name in np.unique(keys)]
-        order = np.full((max(len(share) for share in shares), len(shares)), -1, np.int32)
-        for k, share in enumerate(shares):
-            order[: len(share), k] = share
-        return order
+        return shared("log", shares, SILENT)
 
     @property
     def clients(self) -> int:
         """The number of segments."""
-        return self.order.shape[1]
+        return self.dealt.clients
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> int | None:
         """The number of rows of the largest segment."""
-        return self.order.shape[0]
+        return self.dealt.steps
 
     @property
     def device(self) -> Sampler:
-        *columns, _ = self.table  # all but the keys
-        return entries(*columns)
-
-    def chunk(self, seed: int, first: int, last: int) -> Any:
-        return self.order[first - 1 : last]
+        columns = self.table._asdict()
+        del columns["keys"]
+        return entries(**columns, dealt=self.dealt)

@@ -79,9 +79,10 @@ class parted(Changed):
     """The samples of another sampler, with their features in two groups.
 
     >>> from mainstem.streams.arrays import indexed
-    >>> rows = indexed(np.eye(3), np.zeros(3))
+    >>> from mainstem.streams.deal import in_time
+    >>> rows = indexed(np.eye(3), np.zeros(3), in_time().to(np.zeros(3), None, clients=3))
     >>> parts = parted(rows, np.array([0]), np.array([[1, 2]]), np.array([[True, False]]), False)
-    >>> [x.tolist() for x in parts.sample(1, None, None).shown]
+    >>> [x.tolist() for x in parts.sample((), At(1, 1, None), None).shown]
     [[0.0], [1.0, 0.0]]
     """
 
@@ -163,6 +164,9 @@ class split(Wrapped):
             return None
         features = np.asarray(known.shown)
         return known._replace(shown=(features[:, self.shared], features[:, self.own]))
+
+    def places(self, seed: int, first: int, last: int) -> np.ndarray | None:
+        return self.stream.places(seed, first, last)
 
 
 def _width(stream: Stream) -> int:

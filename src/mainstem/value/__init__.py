@@ -5,7 +5,7 @@ of the kinds `static`, `integer`, `flag` or `one_of` are part of its structure. 
 the table in an experiment file follow from the fields.
 """
 
-from mainstem.value.comparison import fingerprint
+from mainstem.value.comparison import fingerprint, same
 from mainstem.value.fields import (
     at_least,
     flag,
@@ -37,6 +37,7 @@ __all__ = [
     "positive",
     "preset",
     "rates",
+    "same",
     "set_field",
     "shown",
     "static",

@@ -10,8 +10,10 @@ from mainstem.engines.simulate.program import Program
 from mainstem.engines.simulate.stage import Shape
 from mainstem.replay import first_samples
 
-MEMORY = 2**23  # bytes that the samples, models and losses of one chunk may take
-WORK = 2**32  # parameters touched between two progress reports
+CACHE = 2**23  # bytes that the samples, models and losses of one chunk may take on a CPU
+PART = 2**-6  # of an accelerator's memory, for the same
+ROLLOUTS = 2**30  # bytes that the models of all clients of the rollouts of a sweep may take
+WORK = {"cpu": 2**32, "gpu": 2**40}  # parameters touched between two progress reports
 STORED = 4  # parameters up to which the clients' models are stored for one batched pass
 
 
@@ -29,9 +31,24 @@ def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
     each = piece + 4 * stream.clients  # and a loss for each client
     each += _sample_bytes(stream) + 8 * stream.clients * size if batched else 0
-    by_memory = MEMORY // max(1, seeds * each)
-    by_work = WORK // max(1, seeds * stream.clients * size)
+    by_memory = _memory() // max(1, seeds * each)
+    by_work = WORK.get(jax.default_backend(), WORK["gpu"]) // max(1, seeds * stream.clients * size)
     return int(np.clip(min(by_memory, by_work), 16, 2**14))
+
+
+def _memory() -> int:
+    """Bytes that one chunk may take: they should fit in the cache of a CPU, or in a part of an accelerator's
+    memory."""
+    if jax.default_backend() == "cpu":
+        return CACHE
+    found = jax.devices()[0].memory_stats() or {}
+    return int(PART * found.get("bytes_limit", 2**34))
+
+
+def rollouts_at_once(stream: Stream, size: int) -> int:
+    """The most rollouts that are computed at once."""
+    each = 4 * stream.clients * (size + 16)
+    return max(1, ROLLOUTS // each)
 
 
 def _sample_bytes(stream: Stream) -> int:

@@ -31,6 +31,7 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
+UNROLLED = 32  # the most steps of a round that are compiled without a loop on an accelerator
 
 
 class Local(NamedTuple):
@@ -348,11 +349,16 @@ def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local,
 
 
 def _scan(body: Any, carry: Any, given: Any, length: int) -> Any:
-    """A scan, without the loop if there is a single step."""
+    """A scan, without the loop if there is a single step. On an accelerator the steps of a short round become one
+    kernel, where each turn of a loop would be several."""
     if length > 1:
-        return jax.lax.scan(body, carry, given)
+        return jax.lax.scan(body, carry, given, unroll=length if _unrolls(length) else 1)
     carry, out = body(carry, jax.tree.map(lambda x: x[0], given))
     return carry, jax.tree.map(lambda x: x[None], out)
+
+
+def _unrolls(length: int) -> bool:
+    return length <= UNROLLED and jax.default_backend() != "cpu"
 
 
 def _counted(rows: Row, length: int, uploads: Any, downloads: Any) -> Row:

@@ -6,6 +6,7 @@ traced, so that another step size uses the same program, and JAX's own cache fin
 
 import functools
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from mainstem.base import Algorithm, Flat, Problem, Sampler, Setting
 from mainstem.engines.run_context import KEY, first_message
 from mainstem.engines.simulate.devices import Layout
-from mainstem.engines.simulate.stage import EACH_LOSS, Feed, Row, Shape, Stage
+from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shape, Stage
 from mainstem.parts import network
 
 
@@ -52,28 +53,43 @@ class Plan(NamedTuple):
     layout: Layout
     slots: tuple[int, int] = (1, 1)
     pending: int = 1
+    # Which leaves of the values have an axis for several configurations; None: there is one configuration.
+    varied: tuple[bool, ...] | None = None
 
 
 class Program:
-    """The compiled functions of a run."""
+    """The compiled functions of a run, or of several configurations of one."""
 
     def __init__(self, values: Values, plan: Plan):
         self.values, self.plan = values, plan
         self._known: set[Shape] = set()
         self._lock = threading.Lock()
 
+    def part(self, number: int, count: int) -> "Program":
+        """The program for one of `count` equal parts of the configurations."""
+
+        def cut(x: Any) -> Any:
+            size = len(x) // count
+            return x[number * size : (number + 1) * size]
+
+        part = Program(_varied(cut, self.values, self.plan.varied), self.plan)
+        part._known, part._lock = self._known, self._lock  # they share what is compiled
+        return part
+
     @property
     def stage(self) -> Stage:
-        """The run's stage, uncompiled, without key and draws."""
-        return _stage(self.values, self.plan, None, None)
+        """The run's stage, uncompiled, without key and draws; that of the first configuration."""
+        first = _varied(lambda x: x[0], self.values, self.plan.varied)
+        return _stage(first, self.plan, None, None)
 
     @property
     def sent(self) -> int:
         """The number of entries of a message."""
-        return int(jax.eval_shape(_message, self.values, KEY, self.plan).size)
+        first = _varied(lambda x: x[0], self.values, self.plan.varied)
+        return int(jax.eval_shape(_message, first, KEY, self.plan).size)
 
     def begin(self, key: Any, drawn: Any) -> Any:
-        """The state before step 1, for each key."""
+        """The state before step 1, for each configuration and key."""
         return _begin(self.values, key, drawn, plan=self.plan)
 
     def advance(self, state: Any, key: Any, drawn: Any, feed: Feed, shape: Shape) -> Any:
@@ -91,8 +107,35 @@ class Program:
         return _models(self.values, state, plan=self.plan)
 
     def most_heard(self, keys: Any, syncs: np.ndarray) -> int:
-        """The most clients that participate at one of `syncs`, over the seeds' `keys`."""
-        return int(np.max(_heard(self.values.algorithm, keys, syncs, clients=self.plan.clients)))
+        """The most clients that participate at one of `syncs`, over the configurations and the seeds' `keys`."""
+        return int(np.max(_heard(self.values, keys, syncs, plan=self.plan)))
+
+
+def _varied(change: Callable[[Any], Any], values: Values, varied: tuple[bool, ...] | None) -> Any:
+    """The values with those leaves changed that have an axis for configurations."""
+    if varied is None:
+        return values
+    leaves, tree = jax.tree.flatten(values)
+    changed = [change(x) if it else x for x, it in zip(leaves, varied, strict=True)]
+    return jax.tree.unflatten(tree, changed)
+
+
+def _each(one: Callable[..., Any], values: Values, plan: Plan, states: Any, given: Any) -> Any:
+    """`one(values, states, given)` for each configuration and seed: `given` has an axis for the seeds, and
+    so have the states, behind one for the configurations."""
+    if plan.many:
+        one = jax.vmap(one, in_axes=(None, 0, 0))
+    if plan.varied is None:
+        return one(values, states, given)
+    leaves, tree = jax.tree.flatten(values)
+    moving = [x for x, it in zip(leaves, plan.varied, strict=True) if it]
+
+    def of_configuration(moved: list[Any], states: Any) -> Any:
+        rest = iter(moved)
+        whole = [next(rest) if it else x for x, it in zip(leaves, plan.varied or (), strict=True)]
+        return one(jax.tree.unflatten(tree, whole), states, given)
+
+    return jax.vmap(of_configuration)(moving, states)
 
 
 def _stage(values: Values, plan: Plan, key: Any, drawn: Any) -> Stage:
@@ -120,48 +163,62 @@ def _message(values: Values, key: Any, plan: Plan) -> Any:
 
 @functools.partial(jax.jit, static_argnames="plan")
 def _begin(values: Values, key: Any, drawn: Any, plan: Plan) -> Any:
-    def one(key: Any, drawn: Any) -> Any:
-        return plan.path.begin(_stage(values, plan, key, drawn))
+    def one(values: Values, state: Any, given: Any) -> Any:
+        return plan.path.begin(_stage(values, plan, *given))
 
-    return (jax.vmap(one) if plan.many else one)(key, drawn)
+    return _each(one, values, plan, (), (key, drawn))
 
 
 @functools.partial(jax.jit, static_argnames=("plan", "shape"), donate_argnames="state")
 def _advance(
     values: Values, state: Any, key: Any, drawn: Any, feed: Feed, plan: Plan, shape: Shape
 ) -> Any:
-    def one(state: Any, key: Any, drawn: Any, pieces: Any) -> Any:
+    def one(values: Values, state: Any, given: Any) -> Any:
+        key, drawn, pieces = given
         stage = _stage(values, plan, key, drawn)
         state, rows = plan.path.advance(stage, state, feed._replace(pieces=pieces), shape)
         return state, plan.layout.whole(gathered(rows))
 
-    return (jax.vmap(one) if plan.many else one)(state, key, drawn, feed.pieces)
+    state, rows = _each(one, values, plan, state, (key, drawn, feed.pieces))
+    if plan.varied is not None and plan.many:  # one axis for all rollouts
+        rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+    return state, rows
 
 
 @functools.partial(jax.jit, static_argnames="plan")
 def _models(values: Values, state: Any, plan: Plan) -> Any:
-    def one(state: Any) -> Any:
+    def one(values: Values, state: Any, given: Any) -> Any:
         return plan.path.models(_stage(values, plan, None, None), state)
 
-    return (jax.vmap(one) if plan.many else one)(state)
+    models = _each(one, values, plan, state, ())
+    if plan.varied is not None and plan.many:
+        models = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), models)
+    return models
 
 
-@functools.partial(jax.jit, static_argnames="clients")
-def _heard(algorithm: Algorithm, keys: Any, syncs: Any, clients: int) -> Any:
+@functools.partial(jax.jit, static_argnames="plan")
+def _heard(values: Values, keys: Any, syncs: Any, plan: Plan) -> Any:
     """The number of clients that participate at each of `syncs`, the maximum over the seeds' `keys`."""
 
-    def one(t: Any) -> Any:
-        heard = jax.vmap(lambda key: algorithm.participation.heard(key, t, clients))(keys)
-        return jnp.max(jnp.sum(heard, axis=1))
+    def one(values: Values, state: Any, given: Any) -> Any:
+        heard = values.algorithm.participation.heard
 
-    return jax.lax.map(one, syncs)
+        def most(t: Any) -> Any:
+            return jnp.max(jnp.sum(jax.vmap(lambda key: heard(key, t, plan.clients))(keys), axis=1))
+
+        return jax.lax.map(most, syncs)
+
+    return _each(one, values, plan._replace(many=False), (), ())
 
 
 def gathered(rows: Row) -> Row:
-    """The rows as they leave the program: the mean models of the steps are summed, and the clients' losses are
-    reduced to those of the first step at which one is not finite (of the first step, if all are finite)."""
+    """The rows as they leave the program: the mean models of the steps are summed, the clients' losses are
+    reduced to those of the first step whose mean is not finite (of the first step, if all are), and `BAD_STEP`
+    is its index, -1 if those losses are finite."""
     first = jnp.argmin(jnp.isfinite(rows["loss"]))
-    rows = {**rows, EACH_LOSS: rows[EACH_LOSS][first]}
+    losses = rows[EACH_LOSS][first]
+    bad = jnp.where(jnp.isfinite(losses).all(), -1, first).astype(jnp.int32)
+    rows = {**rows, EACH_LOSS: losses, BAD_STEP: bad}
     if "average" in rows:
         rows["average"] = rows["average"].sum(axis=0)
     return rows

@@ -1,7 +1,8 @@
 """Recorder of a run: collects the rows in memory or on disk, and restores the state after a crash."""
 
+import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +10,31 @@ import jax
 import numpy as np
 from filelock import BaseFileLock
 
-from mainstem.engines.simulate.stage import EACH_LOSS
+from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File, per_client
 from mainstem.spec import unnamed
 
-PENDING = 2**15  # the most steps held in memory before they are written
+UNREAD = 2**28  # the most bytes of rows that stay on the devices
+PENDING = 2**15  # the most steps held in memory before they are written to a folder
 
 
 class Recorder:
     """Collects rows; with a folder it writes them to disk, together with a checkpoint."""
 
     def __init__(
-        self, path: Path | None, spec: Mapping[str, Any], seeds: list[int], interval: float
+        self, path: Path | None, spec: Mapping[str, Any], rollouts: list[int], interval: float
     ):
         self.path = path
-        self.seeds = seeds
+        self.rollouts = rollouts  # their seeds, or numbers
         self.interval = interval
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
-        # For each seed that diverged: the first step with a loss that is not finite, and whose losses are not.
+        # For each that diverged: the first step with a loss that is not finite, and whose losses are not.
         self.diverged: dict[int, tuple[int, list[int]]] = {}
-        self._pending: list[dict[str, np.ndarray]] = []
+        self._pending: list[dict[str, Any]] = []
+        self._unread = 0  # bytes of rows that may still be on the devices
         self._parts = 0
         self._first = 1  # the first pending step
         self._saved = time.monotonic()
@@ -50,10 +53,10 @@ class Recorder:
             return
         self.step, self._parts, state = found
         self.average = state.pop("average", None)
-        for seed in self.seeds:
-            if f"diverged {seed}" in state:
-                step, *clients = state.pop(f"diverged {seed}").tolist()
-                self.diverged[seed] = step, clients
+        for rollout in self.rollouts:
+            if f"diverged {rollout}" in state:
+                step, *clients = state.pop(f"diverged {rollout}").tolist()
+                self.diverged[rollout] = step, clients
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
@@ -71,59 +74,78 @@ class Recorder:
             tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)]
         )
 
-    def write(
-        self, rows: dict[str, np.ndarray], step: int, state: Callable[[], Any], last: bool
-    ) -> None:
-        """Records the rows up to `step`, after which the run is in `state()`."""
-        many = len(self.seeds) > 1
-        rows = rows if many else {name: row[None] for name, row in rows.items()}
-        steps = np.arange(self.step + 1, step + 1)
-        rows = {name: _stored(name, row, steps) for name, row in rows.items()}
-        self._watch(rows["loss"], rows.pop(EACH_LOSS))
+    def write(self, rows: dict[str, Any], step: int) -> None:
+        """Records the rows up to `step`. Without a folder, columns of numbers stay where they were computed."""
+        rows = dict(rows)
+        self._watch(np.ravel(rows.pop(BAD_STEP)), rows.pop(EACH_LOSS))
         total = rows.pop("average", None)
         if total is not None:
-            self.average = total if self.average is None else self.average + total
-        self._pending.append(rows)
+            summed = self._stacked(np.asarray(total, np.float64))
+            self.average = summed if self.average is None else self.average + summed
+        steps = np.arange(self.step + 1, step + 1)
+        self._pending.append({name: self._kept(name, row, steps) for name, row in rows.items()})
+        self._unread += sum(row.nbytes for row in rows.values())
+        if self._unread > UNREAD:
+            self._pending, self._unread = jax.device_get(self._pending), 0
         self.step = step
+
+    def _stacked(self, array: Any) -> Any:
+        """The array with an axis for the rollouts."""
+        return array if len(self.rollouts) > 1 else array[None]
+
+    def _kept(self, name: str, rows: Any, steps: np.ndarray) -> Any:
+        """Rows as they are kept: numbers of each client on the host, at the steps that the column has; others
+        where they are."""
+        column = per_client(name)
+        if column is None:
+            return rows
+        kept = self._stacked(np.asarray(rows))[:, column.kept(steps)]
+        return kept if len(self.rollouts) > 1 else kept[0]
+
+    def _column(self, name: str) -> np.ndarray:
+        """A column as it is stored: means over clients in float64, numbers of each client as computed."""
+        dtype = np.float64 if per_client(name) is None else None
+        parts = [self._stacked(np.asarray(rows[name], dtype)) for rows in self._pending]
+        return np.concatenate(parts, axis=1)
+
+    def due(self, step: int) -> bool:
+        """Whether the run should be saved after `step`."""
+        if self.path is None:
+            return False
+        late = time.monotonic() - self._saved >= self.interval
+        return late or step - self._first >= PENDING
+
+    def save(self, state: Callable[[], Any], last: bool) -> None:
+        """Writes what was recorded, and the `state()` of the run after it, to the folder, if there is one."""
         if self.path is None:
             return
-        late = time.monotonic() - self._saved >= self.interval
-        if last or late or self.step - self._first >= PENDING:
-            self._flush(state(), last)
-
-    def _watch(self, means: np.ndarray, losses: np.ndarray) -> None:
-        """Remembers where losses stop being finite: `means` has the steps' mean losses [seeds, steps], `losses`
-        the clients' losses [seeds, clients] at the first step where the mean is not finite."""
-        for seed, mean, each in zip(self.seeds, means, losses, strict=True):
-            if seed not in self.diverged and not np.isfinite(each).all():
-                step = self.step + 1 + int(np.argmin(np.isfinite(mean)))
-                self.diverged[seed] = step, np.flatnonzero(~np.isfinite(each)).tolist()
-
-    def _flush(self, state: Any, last: bool) -> None:
-        assert self.path is not None
-        folders.add_part(self.path, self._parts, self._columns(), self._first, self.seeds)
+        columns = {name: self._column(name) for name in self._pending[0]}
+        folders.add_part(self.path, self._parts, columns, self._first, self.rollouts)
         self._parts += 1
-        leaves = jax.tree.leaves(jax.device_get(state))
+        leaves = jax.tree.leaves(jax.device_get(state()))
         saved = {str(n): np.asarray(leaf) for n, leaf in enumerate(leaves)}
-        for seed, (step, clients) in self.diverged.items():
-            saved[f"diverged {seed}"] = np.array([step, *clients])
+        for rollout, (step, clients) in self.diverged.items():
+            saved[f"diverged {rollout}"] = np.array([step, *clients])
         if self.average is not None:
             saved["average"] = self.average
         folders.checkpoint(self.path, self.step, self._parts, saved)
         self._pending, self._first, self._saved = [], self.step + 1, time.monotonic()
+        self._unread = 0
 
-    def _columns(self) -> dict[str, np.ndarray]:
-        names = self._pending[0]
-        return {
-            name: np.concatenate([row[name] for row in self._pending], axis=1) for name in names
-        }
+    def _watch(self, bad: np.ndarray, losses: Any) -> None:
+        """Remembers where losses stop being finite: `bad` has the index of the first such step of each rollout,
+        or -1, and `losses` the clients' losses at that step [rollouts, clients]."""
+        for n in np.flatnonzero(bad >= 0):
+            if self.rollouts[n] not in self.diverged:
+                clients = np.flatnonzero(~np.isfinite(self._stacked(np.asarray(losses))[n]))
+                self.diverged[self.rollouts[n]] = self.step + 1 + int(bad[n]), clients.tolist()
 
     def finish(
         self, model: dict[str, np.ndarray], summary: dict[str, Any]
     ) -> Mapping[str, np.ndarray]:
         """Finishes the run and returns its trace."""
         if self.path is None:
-            return self._columns()
+            return Columns(self._pending[0], self._column)
         folders.finish(self.path, self._parts, model, summary)
         return File(self.path / "trace.parquet")
 
@@ -133,11 +155,25 @@ class Recorder:
             self._lock.release()
 
 
-def _stored(name: str, rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Rows [seeds, steps, ...] as they are stored: sums over clients in float64, numbers of each client as they
-    were computed, at the steps that the column has."""
-    column = per_client(name)
-    return np.asarray(rows, np.float64) if column is None else rows[:, column.kept(steps)]
+class Columns(Mapping[str, np.ndarray]):
+    """A trace in memory, whose columns come from the device when they are read."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], np.ndarray]):
+        self._names, self._read = tuple(names), functools.cache(read)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _lock_folder(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:

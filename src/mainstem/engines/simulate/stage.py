@@ -48,7 +48,8 @@ class Feed(NamedTuple):
 
 PAIRS = 64  # of a model and a sample, to estimate the collective loss of non-convex problems
 MEASURES = ("average", "collective", "consensus", "deviation", "expected", *PREDICTED, "virtual")
-EACH_LOSS = "each client's loss"  # a row's entry for the recorder, not a column of the trace
+# A row's entries for the recorder, which are not columns of the trace.
+EACH_LOSS, BAD_STEP = "each client's loss", "first step with a loss that is not finite"
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
 Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
 

@@ -1,4 +1,4 @@
-"""Runs groups of seeds in parallel threads, on a CPU only."""
+"""Runs groups of rollouts in parallel threads, on a CPU only."""
 
 import contextlib
 import os
@@ -12,13 +12,17 @@ import numpy as np
 from mainstem.engines.simulate.devices import Layout
 
 
+def parts(count: int, spread: Layout) -> int:
+    """The number of equal parts of `count` rollouts to compute at once: one for each core, if possible."""
+    if jax.default_backend() != "cpu" or spread.mesh is not None:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(n for n in range(1, (cores or 1) + 1) if count % n == 0)
+
+
 def shared_out(seeds: list[int], spread: Layout) -> list[list[int]]:
     """The seeds in equal groups, as many as there are cores if possible."""
-    if jax.default_backend() != "cpu" or spread.mesh is not None:
-        return [seeds]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    groups = max(n for n in range(1, (cores or 1) + 1) if len(seeds) % n == 0)
-    size = len(seeds) // groups
+    size = len(seeds) // parts(len(seeds), spread)
     return [seeds[n : n + size] for n in range(0, len(seeds), size)]
 
 
@@ -28,12 +32,12 @@ def pool(count: int, dtype: str) -> Iterator[Callable[..., Callable[[], list[Any
     for them.
 
     `start` gives a device its work, which is done when `finish` returns. With several entries, each has a
-    thread for both, because XLA computes in the thread that waits.
+    thread for both, because XLA computes in the thread that waits. A single one is not waited for.
     """
 
     def alone(start: Any, finish: Any, *lists: Sequence[Any]) -> Callable[[], list[Any]]:
         under_way = [start(*given) for given in zip(*lists, strict=True)]
-        return lambda: [finish(one) for one in under_way]
+        return lambda: under_way
 
     if count == 1:
         yield alone
@@ -71,7 +75,7 @@ def parted(state: Any, count: int) -> list[Any]:
     return [part(n) for n in range(count)]
 
 
-def joined(rows: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def joined(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The groups' rows as one, with the seeds' axis first."""
     if len(rows) == 1:
         return rows[0]

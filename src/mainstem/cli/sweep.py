@@ -1,0 +1,58 @@
+"""`mainstem sweep`: runs the grid of an experiment file."""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mainstem.cli import output
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(help="The experiment with its [sweep], in TOML.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the runs go (default: runs/FILE-sweep).")
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", help="What is compared: accuracy, mse, loss, a column.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run every point of the grid in the table [sweep] of an experiment file, and find the best one.
+
+    Points that differ in numbers alone are one compiled program. The same command resumes an interrupted sweep.
+
+    Example: mainstem sweep examples/sweep.toml --set simulate.steps=200
+    """
+    from mainstem import compilation_cache
+    from mainstem.errors import Diverged, OnEdge
+    from mainstem.lab import sweep_file
+    from mainstem.run.swept import edge_warning
+
+    sys.path.insert(0, "")  # so that a factory in the current folder is found
+    warnings.simplefilter("ignore", Diverged)  # a column of the table
+    warnings.simplefilter("ignore", OnEdge)  # printed below
+    with compilation_cache.used():
+        found, figure = sweep_file(
+            file, set_ or [], folder or Path("runs") / f"{file.stem}-sweep", y
+        )
+    if json:
+        output.as_json(
+            {
+                "points": found.rows,
+                "best": found.best,
+                "neighbours": found.neighbours,
+                "edges": found.edges,
+                "figure": str(figure),
+            }
+        )
+        return
+    output.as_table([found.rows[n] for n in found.order])
+    print(f"\nruns in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')}")
+    if found.edges:
+        print(f"mainstem: {edge_warning(found)}", file=sys.stderr)

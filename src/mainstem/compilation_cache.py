@@ -1,0 +1,56 @@
+"""Compilation cache: compiled programs are stored in the user's cache folder, for later processes."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+SIZE = 2**30  # bytes of programs that are kept; the oldest are deleted
+
+
+def folder() -> Path:
+    """The folder of the programs, in mainstem's folder among the user's caches."""
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "mainstem" / "programs"
+
+
+@contextlib.contextmanager
+def used() -> Iterator[None]:
+    """Inside, JAX stores what it compiles and finds what earlier processes stored. A cache that was configured by
+    other means, such as `$JAX_COMPILATION_CACHE_DIR`, and a folder that cannot be written, are left alone."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    place = folder()
+    if jax.config.jax_compilation_cache_dir is not None or not _writable(place):
+        yield
+        return
+    wanted = {
+        "jax_compilation_cache_dir": str(place),
+        "jax_compilation_cache_max_size": SIZE,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in wanted}
+    _configure(wanted)
+    compilation_cache.reset_cache()
+    try:
+        yield
+    finally:
+        _configure(before)
+        compilation_cache.reset_cache()
+
+
+def _configure(settings: dict[str, object]) -> None:
+    import jax
+
+    for name, given in settings.items():
+        jax.config.update(name, given)
+
+
+def _writable(place: Path) -> bool:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(place, os.W_OK)

@@ -1,0 +1,112 @@
+"""Settings of a simulation: the checks of the arguments that do not depend on the algorithm."""
+
+import dataclasses
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from mainstem import check
+from mainstem.advice.auto_step import settled
+from mainstem.base import Stream
+from mainstem.engines.simulate.admission import admit
+from mainstem.engines.simulate.devices import Layout, layout
+from mainstem.engines.simulate.job import Configuration, Job
+from mainstem.parts import network as wired
+
+DTYPES = ("float32", "float64")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The checked arguments that all configurations share."""
+
+    steps: int
+    seeds: list[int]
+    wires: wired
+    dtype: str
+    weights: np.ndarray | None
+    layout: Layout
+    plain: bool
+    chunk: int | None
+
+
+def settings_of(
+    owner: str,
+    stream: Stream,
+    steps: int,
+    seed: int,
+    seeds: int | Sequence[int] | None,
+    network: wired,
+    dtype: str,
+    weights: Sequence[float] | None,
+    devices: int | Sequence[Any] | None,
+    chunk: int | None,
+    plain: bool,
+) -> Settings:
+    """Checks the arguments; `owner` is the name of the function that got them."""
+    check.instance(owner, "stream", stream, Stream, "streams.digits(clients=100)")
+    steps = check.integer(owner, "steps", steps, least=1)
+    check.one_of(owner, "dtype", dtype, DTYPES)
+    if chunk is not None:
+        check.integer(owner, "chunk", chunk, least=1)
+    check.instance(owner, "network", network, wired, "network(up=1)")
+    return Settings(
+        steps=steps,
+        seeds=_seeds(owner, seed, seeds),
+        wires=network.fitted(stream.clients, steps),
+        dtype=dtype,
+        weights=_weights(owner, weights, stream.clients),
+        layout=layout(devices, stream.clients),
+        plain=plain,
+        chunk=chunk,
+    )
+
+
+def admitted(
+    configurations: Sequence[Configuration],
+    stream: Stream,
+    found: Settings,
+    measure: Sequence[str] | None,
+) -> Job:
+    """The job of these configurations, each checked and with its automatic step."""
+    trip = 1 + int(np.max(found.wires.up) + np.max(found.wires.down))
+    measured: tuple[str, ...] = ()
+    ready = []
+    for algorithm, problem in configurations:
+        with jax.enable_x64(found.dtype == "float64"):
+            measured = admit(algorithm, problem, stream, found.steps, measure)
+        algorithm = settled(
+            algorithm, problem, stream, steps=found.steps, seed=found.seeds[0], round_trip=trip
+        )
+        ready.append(Configuration(algorithm, problem))
+    return Job(configurations=tuple(ready), stream=stream, measure=measured, **vars(found))
+
+
+def _seeds(owner: str, seed: int, seeds: int | Sequence[int] | None) -> list[int]:
+    if seeds is None:
+        return [check.integer(owner, "seed", seed, least=0, most=2**63 - 1)]
+    if not isinstance(seeds, numbers.Integral | Sequence) or isinstance(seeds, str):
+        raise check.refuse(owner, "seeds", "be a number of seeds or a list of them", seeds)
+    if isinstance(seeds, numbers.Integral):
+        first = check.integer(owner, "seed", seed, least=0, most=2**62)
+        return list(range(first, first + check.integer(owner, "seeds", seeds, least=1)))
+    if not len(seeds):
+        raise check.refuse(owner, "seeds", "name at least one seed", seeds)
+    return [check.integer(owner, "seeds", each, least=0, most=2**63 - 1) for each in seeds]
+
+
+def _weights(owner: str, weights: Sequence[float] | None, clients: int) -> np.ndarray | None:
+    if weights is None:
+        return None
+    wanted = f"be {clients} numbers of at least 0, not all 0"
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise check.refuse(owner, "weights", wanted, weights) from None
+    fine = array.shape == (clients,) and np.isfinite(array).all()
+    if not fine or (array < 0).any() or not array.any():
+        raise check.refuse(owner, "weights", wanted, weights)
+    return array

@@ -1,0 +1,67 @@
+"""Keyed permutations: compute the image of one element, without a table of all.
+
+Of `count` elements, the last few are swapped with random earlier ones, as in Fisher and Yates's shuffle. The
+others are the cells of a grid, which a Feistel network permutes: in turn, each row moves by a random number of
+cells that is a function of the row, and each column likewise.
+"""
+
+import functools
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mainstem import random
+
+ROUNDS = 6  # of the network, and three times as many for a grid of less than `SMALL` rows
+SMALL = 32
+FEW = 16  # elements that are only swapped
+_APART = 0x9E3779B9  # between the numbers of the draws
+
+
+def permuted(key: Any, element: Any, count: int) -> Any:
+    """The image of `element` in the permutation of 0 to count - 1 with this key (two words); both may be arrays.
+
+    >>> sorted(permuted(random.root(7), np.arange(20), 20).tolist()) == [*range(20)]
+    True
+    """
+    rows, columns = grid(count)
+    place = jnp.asarray(element).astype(jnp.uint32)
+    for last in range(count - 1, rows * columns - 1, -1):
+        other = _draw(key, np.uint32(last), 99) % np.uint32(last + 1)
+        swapped = jnp.where(place == other, np.uint32(last), place)
+        place = jnp.where(place == last, other, swapped)
+    if rows * columns == 1:
+        return place.astype(jnp.int32)
+    row, column = place // np.uint32(columns), place % np.uint32(columns)
+    for number in range(0, ROUNDS if rows >= SMALL else 3 * ROUNDS, 2):
+        column = _moved(column, _draw(key, row, number), columns)
+        row = _moved(row, _draw(key, column, number + 1), rows)
+    inside = place < rows * columns
+    return jnp.where(inside, row * np.uint32(columns) + column, place).astype(jnp.int32)
+
+
+@functools.cache
+def grid(count: int) -> tuple[int, int]:
+    """The rows and columns of the grid: at most a few elements are left over, and it is not much longer than wide.
+
+    >>> grid(60_000), grid(1797), grid(5)
+    ((240, 250), (39, 46), (1, 1))
+    """
+    if count <= FEW:
+        return 1, 1
+    side = math.isqrt(count)
+    rows = min(range(side, side // 2, -1), key=lambda rows: count % rows)
+    return rows, count // rows
+
+
+def _draw(key: Any, of: Any, number: int) -> Any:
+    """32 random bits for each of `of`; another `number` gives others."""
+    return random.mix(of + key[0] ^ np.uint32(number * _APART % 2**32), key[1])
+
+
+def _moved(place: Any, draw: Any, size: int) -> Any:
+    """The place, moved by a random number of cells, around the end."""
+    moved = place + ((draw >> 16) * np.uint32(size) >> 16)
+    return jnp.where(moved < size, moved, moved - np.uint32(size))
