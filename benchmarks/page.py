@@ -28,7 +28,8 @@ reaches; both are shown for devices whose peak rates are known. The formulas are
 
 """
 CAPTION = """FedOGD with logistic regression. On the left and on the right, 10 features are generated; in the
-middle, the features are rows of a table, and there are 1,000 clients. On a CPU, a device is a core.
+middle, the features are rows of a table, and there are 1,000 clients. Devices of a CPU share its
+cores.
 """
 
 

@@ -73,7 +73,7 @@ def _parameters(setting: Setting) -> Iterator[tuple[int, float]]:
 
 
 def _devices(setting: Setting) -> Iterator[tuple[int, float]]:
-    """On a CPU each number of devices is a process whose cores are so many devices."""
+    """On a CPU, each number of devices is measured in its own process; they share the cores."""
     clients, total = (1_000, 1e4) if setting.small else (100_000, _total(setting))
     on_gpu = machine.on_gpu()
     available = jax.device_count() if on_gpu else len(os.sched_getaffinity(0))
