@@ -10,7 +10,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_parallel_codegen_split_count=1"
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-federation soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-gpu bench-federation performance soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -54,7 +54,16 @@ soak: .venv/test # clients come and go for an hour, with faults; and for an hour
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.federate.soak 60 peaceful
 
 bench: .venv/bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --json docs/performance/cpu.json
+
+# An environment of its own: pfl-research wants older packages than constraints.txt, and Python before 3.13.
+bench-gpu: .venv-gpu # on a machine with an NVIDIA GPU; 8 minutes on an H200
+	.venv-gpu/bin/python -m benchmarks.gpu --json docs/performance/gpu.json
+
+.venv-gpu: pyproject.toml
+	test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/pip install --quiet --disable-pip-version-check -e ".[bench-gpu]"
+	touch $@
 
 bench-federation: .venv/bench .venv/federation
 	$(BIN)/python -m benchmarks.federation
@@ -69,12 +78,15 @@ results: .venv/lab # docs/results.md: hours, and a GPU for MNIST; goes on where 
 	$(BIN)/mainstem reproduce all
 	$(BIN)/python -m mainstem.papers.page
 
+performance: .venv/lab # docs/performance.md, from what the benchmarks wrote; measures nothing
+	$(BIN)/python -m benchmarks.page
+
 format: .venv/test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-oldest demo site
+	rm -rf .venv .venv-oldest .venv-gpu demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
 .venv/lab .venv/federation .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt

@@ -6,69 +6,53 @@ client's stream at a time, with all features and no server; only its learning is
 beforehand. Tables and parsed examples are ready before the clock starts, for every side.
 """
 
-import time
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Iterator
 
 import numpy as np
 
 from benchmarks import workloads
+from benchmarks.compare import PER_CLIENT_STEP, Action, Result, Row, Setting, Side, compare, ready
 from benchmarks.peers import numpy_fedres, vw_fedres
 from mainstem.base import Stream
-from mainstem.errors import DataUnavailable
 
-ROLLOUTS, CLIENTS, STEPS, SCALE, ROUNDS = 50, 50, 500, 0.1, 5
-GOAL = "NumPy loop, rollout after rollout"
+ROLLOUTS, CLIENTS, STEPS, SCALE = 50, 50, 500, 0.1
 
 
-def main() -> None:
-    """Prints the time per client-step of each side, measured in turn, and the ratios of the medians."""
-    try:
-        work = workloads.fedres(CLIENTS, STEPS, SCALE)
-    except DataUnavailable as error:
-        print(f"\nFedRes.SGD: not measured, {error}")
-        return
+def main(setting: Setting) -> Iterator[Result]:
+    """The time per client-step of each side."""
+    steps = 20 if setting.small else STEPS
+    work = workloads.fedres(CLIENTS, steps, SCALE)
     shared, own, labels = tables(work.stream)
     single = tuple(x.astype(np.float32) for x in (shared, own, labels))
     features = np.concatenate([shared[0, 0, :, :-1], own[0, 0, :, :-1]], axis=1)
-    with vw_fedres.workspace() as vw:
-        lines = vw_fedres.as_text(features, labels[0, 0])
+    lines = vw_fedres.as_text(features, labels[0, 0])
+
+    def parsed() -> Action:
+        vw = vw_fedres.workspace()
         examples = vw_fedres.parse(vw, lines)
-        whole = ROLLOUTS * CLIENTS * STEPS
-        sides: dict[str, tuple[int, Callable[[], object]]] = {
-            "mainstem": (whole, work.run("fedres", seeds=ROLLOUTS)),
-            GOAL: (whole, lambda: numpy_fedres.rollouts(shared, own, labels, STEPS, SCALE)),
-            "the same, tuned by hand, float32": (
-                whole,
-                lambda: numpy_fedres.tuned(*single, STEPS, SCALE),
-            ),
-            "Vowpal Wabbit, examples parsed": (
-                STEPS,
-                lambda: vw_fedres.learn(vw, examples, STEPS),
-            ),
-            "Vowpal Wabbit, from text": (STEPS, lambda: vw_fedres.learn_text(vw, lines, STEPS)),
-        }
-        found = timed(sides)
-        vw_fedres.release(vw, examples)
-    print(f"\nFedRes.SGD, {ROLLOUTS} rollouts, {CLIENTS} clients, T = {STEPS}, pendigits")
-    for name, each in found.items():
-        goal = "   (asked: at least 20)" if name == GOAL else ""
-        ratio = each / found["mainstem"]
-        print(f"  {name:44}{1e9 * each:10.1f} ns/client-step   ratio {ratio:6.2f}{goal}")
+        return lambda: vw_fedres.learn(vw, examples, steps)
 
+    def text() -> Action:
+        vw = vw_fedres.workspace()
+        return lambda: vw_fedres.learn_text(vw, lines, steps)
 
-def timed(sides: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
-    """Seconds per client-step, the median of `ROUNDS` rounds after a first call."""
-    for _, action in sides.values():
-        action()
-    rounds: list[dict[str, float]] = []
-    for _ in range(ROUNDS):
-        rounds.append({})
-        for name, (count, action) in sides.items():
-            begin = time.perf_counter()
-            action()
-            rounds[-1][name] = (time.perf_counter() - begin) / count
-    return {name: median(each[name] for each in rounds) for name in sides}
+    sides = [
+        Side("mainstem", ready(work.run("fedres", seeds=ROLLOUTS))),
+        Side(
+            "NumPy loop, rollout after rollout",
+            ready(lambda: numpy_fedres.rollouts(shared, own, labels, steps, SCALE)),
+            ratio=20,
+        ),
+        Side(
+            "the same, tuned by hand, float32",
+            ready(lambda: numpy_fedres.tuned(*single, steps, SCALE)),
+        ),
+        Side("Vowpal Wabbit, examples parsed", parsed, work=steps),
+        Side("Vowpal Wabbit, from text", text, work=steps),
+    ]
+    title = f"FedRes.SGD, {ROLLOUTS} rollouts, {CLIENTS} clients, T = {steps}, pendigits"
+    total = float(ROLLOUTS * CLIENTS * steps)
+    yield compare(Row("fedres", title, PER_CLIENT_STEP, total, sides), setting)
 
 
 def tables(stream: Stream) -> tuple[np.ndarray, ...]:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from optax import losses
 
 import mainstem as ms
+from benchmarks.peers import jax_fedavg
 from mainstem import parts
 from mainstem.base import Algorithm, Problem, Stream
+from mainstem.problems.convolution import convolve
 
 
 class Workload(NamedTuple):
@@ -36,22 +39,61 @@ def fedomd() -> Workload:
     return Workload(problem, stream, {"fedomd": algorithm}, 100_000)
 
 
-def mlp() -> Workload:
-    """The 4,609-parameter perceptron at 1,000 clients."""
+def mlp(clients: int = 1000, steps: int = 100) -> Workload:
+    """The 4,609-parameter perceptron."""
     draw = np.random.default_rng(0)
     features = draw.uniform(size=(9000, 5)).astype(np.float32)
     target = draw.uniform(size=9000).astype(np.float32)
-    stream = ms.streams.arrays(features, target, 1000)
-    return _gradients(ms.problems.mlp(5), 4609, stream, (features, target), steps=100)
+    stream = ms.streams.arrays(features, target, clients)
+    return _gradients(ms.problems.mlp(5), 4609, stream, (features, target), steps)
 
 
-def cnn() -> Workload:
-    """The 34,826-parameter convolutional network at 1,000 clients."""
+def cnn(clients: int = 1000, steps: int = 3) -> Workload:
+    """The 34,826-parameter convolutional network."""
     draw = np.random.default_rng(0)
     images = draw.uniform(size=(5000, 28, 28)).astype(np.float32)
     labels = draw.integers(0, 10, 5000).astype(np.int32)
-    stream = ms.streams.arrays(images, labels, 1000)
-    return _gradients(ms.problems.cnn(), 34_826, stream, (images, labels), steps=3)
+    stream = ms.streams.arrays(images, labels, clients)
+    return _gradients(ms.problems.cnn(), 34_826, stream, (images, labels), steps)
+
+
+def rows(clients: int, steps: int, features: int = 10, count: int | None = None) -> Workload:
+    """Logistic regression on rows of a table, as many rows as clients unless `count` is given."""
+    draw = np.random.default_rng(0)
+    table = draw.standard_normal((count or clients, features), dtype=np.float32)
+    labels = (table[:, 0] + table[:, 1] > 0).astype(np.int32)
+    stream = ms.streams.arrays(table, labels, clients)
+    algorithms = {"fedogd": ms.fedogd(0.5)}
+    return Workload(ms.problems.logistic(features), stream, algorithms, steps, (table, labels))
+
+
+def cifar(users: int = 50, images: int = 50, batch: int = 10, steps: int = 10) -> Workload:
+    """A cohort of pfl-research's CIFAR10 benchmark, with generated images: one local epoch in batches a round."""
+    draw = np.random.default_rng(0)
+    x = draw.uniform(size=(users, images, 32, 32, 3)).astype(np.float32)
+    y = draw.integers(0, 10, (users, images)).astype(np.int32)
+    own = ms.streams.arrays(
+        x.reshape(-1, 32, 32, 3), y.ravel(), users, deal=ms.streams.in_time(ends="repeat")
+    )
+    problem = ms.problems.custom(
+        lambda key: jax_fedavg.initial(),
+        lambda params, x: jax_fedavg.scores(params, x[None], convolve)[0],
+        losses.softmax_cross_entropy_with_integer_labels,
+        classes=10,
+    )
+    fedavg = ms.dynamic_fedavg(0.01, epochs=images // batch, batch=batch, normalised=False)
+    algorithms = {"dynamic_fedavg": fedavg}
+    stream = ms.streams.in_batches(own, images)
+    return Workload(ms.problems.batched(problem), stream, algorithms, steps, (x, y))
+
+
+def elec2(clients: int, steps: int) -> Workload:
+    """Logistic regression on elec2: consecutive rows of each client, repeated."""
+    stream = ms.streams.dataset("elec2", clients, deal=ms.streams.in_time(ends="repeat"))
+    table = stream.table
+    algorithms = {"fedogd": ms.fedogd(0.1), "independent": ms.independent(0.1)}
+    problem = ms.problems.logistic(table.features.shape[1])
+    return Workload(problem, stream, algorithms, steps, (table.features, table.target))
 
 
 def fedres(clients: int = 50, steps: int = 500, scale: float = 0.1) -> Workload:

@@ -1,12 +1,25 @@
 """Parts that both PyTorch peers share: cohorts, the quantiser of Definition 2, and `main`."""
 
 import argparse
+import contextlib
 import math
 import statistics
 import time
 
 import numpy as np
 import torch
+
+
+@contextlib.contextmanager
+def float32(tf32=False, search=False):
+    """Inside, products of float32 use TF32 or do not; `search`: cuDNN tries its algorithms for each shape."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark
+    matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = tf32, tf32, search
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = before
 
 
 def initial_params(shapes, device, params=None, seed=0):
