@@ -79,7 +79,7 @@ def test_a_file_builds_what_python_builds(path):
     assert asked.settings["network"] == parts.network(up=2, down=[0, 1])
     assert asked.settings["steps"] == 30
     np.testing.assert_array_equal(
-        asked.stream.places(0, 1, 9), streams.digits(clients=20, deal=deal).chunk(0, 1, 9)
+        asked.stream.places(0, 1, 9), streams.digits(clients=20, deal=deal).places(0, 1, 9)
     )
 
 

@@ -22,7 +22,7 @@ def used() -> Iterator[None]:
     from jax.experimental.compilation_cache import compilation_cache
 
     place = folder()
-    if jax.config.jax_compilation_cache_dir is not None or not _writable(place):
+    if jax.config.read("jax_compilation_cache_dir") is not None or not _writable(place):
         yield
         return
     wanted = {
@@ -31,7 +31,7 @@ def used() -> Iterator[None]:
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
-    before = {name: getattr(jax.config, name) for name in wanted}
+    before = {name: jax.config.read(name) for name in wanted}
     _configure(wanted)
     compilation_cache.reset_cache()
     try:

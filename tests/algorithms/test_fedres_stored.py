@@ -7,7 +7,7 @@ import pytest
 
 import mainstem as ms
 from mainstem import problems
-from mainstem.engines.simulate import engine
+from mainstem.engines.simulate import program
 from tests.algorithms.table import tabled
 
 T, K, RADIUS = 15, 3, 2.0
@@ -36,14 +36,15 @@ def simulated(algorithm, **settings):
 
 def states(monkeypatch, algorithm):
     """The states after each step."""
-    after_steps, write = [], engine.Recorder.write
+    after_steps, advance = [], program.Program.advance
 
-    def noted(self, rows, step, state, last):
-        after_steps.append(jax.tree.map(np.array, state()))  # the engine goes on with its own
-        write(self, rows, step, state, last)
+    def noted(self, *given):
+        state, rows = advance(self, *given)
+        after_steps.append(jax.tree.map(np.array, state))  # the engine goes on with its own
+        return state, rows
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Recorder, "write", noted)
+        patch.setattr(program.Program, "advance", noted)
         simulated(algorithm, chunk=1)
     return after_steps
 

@@ -13,6 +13,7 @@ import pytest
 
 import mainstem as ms
 from mainstem.engines.simulate import engine
+from mainstem.engines.simulate.devices import Layout
 from mainstem.run import folder as folders
 from tests.engines import killed
 
@@ -84,7 +85,7 @@ def test_an_interrupt_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch):
     problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
     algorithm = ms.fedomd(0.1, sync=ms.parts.every(3))
     settings = {"steps": 200, "checkpoint": 0.0, "chunk": 30, "measure": ()}
-    put = engine.Layout.put
+    put = Layout.put
     calls = []
 
     def interrupted(self, tree, axis):
@@ -94,7 +95,7 @@ def test_an_interrupt_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch):
         return put(self, tree, axis)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Layout, "put", interrupted)
+        patch.setattr(Layout, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):
             ms.simulate(algorithm, problem, stream, folder=tmp_path / "run", **settings)
     resumed = ms.simulate(algorithm, problem, stream, folder=tmp_path / "run", **settings)
@@ -129,7 +130,7 @@ def test_a_finished_run_is_returned(tmp_path, monkeypatch):
         return ms.simulate(ms.fedogd("auto"), problem, stream, steps=5, folder=tmp_path / "run")
 
     first = run()
-    monkeypatch.setattr(engine, "_run_chunks", None)
+    monkeypatch.setattr(engine, "run_chunks", None)
     again = run()
     assert np.array_equal(again.loss, first.loss)
     assert again.stream is stream

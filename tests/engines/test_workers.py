@@ -5,7 +5,7 @@ import pytest
 
 import mainstem as ms
 from mainstem import problems, streams
-from mainstem.engines.simulate import engine, workers
+from mainstem.engines.simulate import engine, rollouts, workers
 from mainstem.engines.simulate.devices import Layout
 
 T, SEEDS = 40, [3, 4, 5, 6]
@@ -64,17 +64,17 @@ def test_threads_give_the_runs_one_by_one(monkeypatch):
 def test_a_run_over_threads_is_resumed_on_any_number_of_cores(monkeypatch, tmp_path):
     cores(monkeypatch, 2)
     whole = simulated()
-    write, calls = engine.Recorder.write, []
+    save, calls = engine.Recorder.save, []
 
     def interrupted(self, *given):
-        write(self, *given)
-        calls.append(given[1])
+        save(self, *given)
+        calls.append(self.step)
         if len(calls) == 2:
             raise KeyboardInterrupt
 
     settings = {"folder": tmp_path / "run", "checkpoint": 0.0}
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Recorder, "write", interrupted)
+        patch.setattr(engine.Recorder, "save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             simulated(**settings)
     assert calls == [10, 20]
@@ -89,6 +89,6 @@ def test_a_worker_that_fails_raises_its_error(monkeypatch):
         raise FloatingPointError("out of order")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.SeedGroup, "advance", broken)
+        patch.setattr(rollouts.Group, "advance", broken)
         with pytest.raises(FloatingPointError, match="out of order"):
             simulated()

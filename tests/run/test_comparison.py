@@ -122,8 +122,9 @@ def test_a_pareto_picture(three):
     front = axes.lines[0]
     accuracy, bits = ([row[name] for row in compared] for name in ("accuracy", "uplink_bits"))
     assert bits[2] < bits[0] == bits[1]
-    assert accuracy[2] < accuracy[1] < accuracy[0]
-    np.testing.assert_allclose(front.get_ydata(), [accuracy[2], accuracy[0]])
+    best = max(accuracy[:2])
+    assert accuracy[2] < best
+    np.testing.assert_allclose(front.get_ydata(), [accuracy[2], best])
     np.testing.assert_allclose(front.get_xdata(), [bits[2], bits[0]])
 
 

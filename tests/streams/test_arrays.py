@@ -13,10 +13,10 @@ Y = np.arange(10)
 AT = At(1, 0, random.root(0))
 
 
-def test_a_piece_is_the_index_of_its_row():
+def test_a_sample_is_the_row_in_its_place():
     stream = arrays(X, Y, clients=4)
-    for row in stream.places(0, 1, 2).ravel():
-        sample = stream.sample(row, AT, stream.drawn(0))
+    for (t, k), row in np.ndenumerate(stream.places(0, 1, 2)):
+        sample = stream.sample((), At(1 + t, k, AT.key), stream.drawn(0))
         np.testing.assert_array_equal(sample.shown, X[row])
         assert sample.hidden == Y[row]
     np.testing.assert_array_equal(stream.rows().shown, X)

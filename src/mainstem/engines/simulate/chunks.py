@@ -6,9 +6,10 @@ import jax
 import numpy as np
 
 from mainstem.base import Algorithm, Stream
+from mainstem.engines.simulate.devices import memory
 from mainstem.engines.simulate.program import Program
 from mainstem.engines.simulate.stage import Shape
-from mainstem.replay import first_samples
+from mainstem.replay import first_shapes
 
 CACHE = 2**23  # bytes that the samples, models and losses of one chunk may take on a CPU
 PART = 2**-6  # of an accelerator's memory, for the same
@@ -41,8 +42,7 @@ def _memory() -> int:
     memory."""
     if jax.default_backend() == "cpu":
         return CACHE
-    found = jax.devices()[0].memory_stats() or {}
-    return int(PART * found.get("bytes_limit", 2**34))
+    return int(PART * memory())
 
 
 def rollouts_at_once(stream: Stream, size: int) -> int:
@@ -53,7 +53,7 @@ def rollouts_at_once(stream: Stream, size: int) -> int:
 
 def _sample_bytes(stream: Stream) -> int:
     """The bytes of one step's samples."""
-    return sum(x.nbytes for x in jax.tree.leaves(first_samples(stream)))
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(first_shapes(stream)))
 
 
 def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Shape) -> list[Chunk]:

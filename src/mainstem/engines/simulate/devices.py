@@ -8,6 +8,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mainstem import check
+from mainstem.base import Sampler, Stream, cast
 
 
 class Layout(NamedTuple):
@@ -42,6 +43,22 @@ class Layout(NamedTuple):
             ),
             tree,
         )
+
+
+def memory() -> int:
+    """The bytes of memory of a device; 2**34 if it does not tell."""
+    found = jax.devices()[0].memory_stats() or {}
+    return int(found.get("bytes_limit", 2**34))
+
+
+def on_devices(stream: Stream, dtype: str, spread: Layout) -> Sampler:
+    """The stream's sampler, on the devices. It stays there as long as the stream is in use, for later runs."""
+    known = vars(stream).setdefault("_on_devices", {})
+    place = dtype, spread
+    if place not in known:
+        known.clear()
+        known[place] = spread.put(cast(stream.device, dtype), None)
+    return known[place]
 
 
 def layout(devices: int | Sequence[Any] | None, clients: int) -> Layout:

@@ -31,6 +31,8 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
+SMALL = 2**24  # parameters touched in a step, below which some rounds are compiled without a loop
+SEVERAL_ROUNDS = 4
 UNROLLED = 32  # the most steps of a round that are compiled without a loop on an accelerator
 
 
@@ -98,8 +100,15 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
         start, piece = given
         return whole(stage, state, piece, start, shape)
 
-    state, rows = jax.lax.scan(body, state, (starts, split))
+    unroll = SEVERAL_ROUNDS if _small(stage) and rounds % SEVERAL_ROUNDS == 0 else 1
+    state, rows = jax.lax.scan(body, state, (starts, split), unroll=unroll)
     return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+
+
+def _small(stage: Stage) -> bool:
+    """Whether a round takes an accelerator about as long as a turn of a loop."""
+    work = stage.clients * stage.problem.problem.parameters
+    return jax.default_backend() != "cpu" and work < SMALL
 
 
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
@@ -206,7 +215,10 @@ def _gradients(
 
         def weighted(params: Any) -> Any:
             faced = face(stage, params, samples, t, k, shared=True)
-            return weights @ jnp.where(weights > 0, faced.loss, 0), faced
+            losses = jnp.where(weights > 0, faced.loss, 0)
+            if jax.default_backend() != "cpu":  # a product with one column is slow there
+                return jnp.sum(weights * losses), faced
+            return weights @ losses, faced
 
         total, faced = jax.grad(weighted, has_aux=True)(model)
         return total[None], weights, faced

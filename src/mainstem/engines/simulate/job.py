@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ from mainstem import random
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import error_feedback
 from mainstem.engines.simulate import chunks, fast, links, reference
-from mainstem.engines.simulate.devices import Layout
+from mainstem.engines.simulate.devices import Layout, on_devices
 from mainstem.engines.simulate.program import Plan, Program, Values
 from mainstem.engines.simulate.stage import Shape
 from mainstem.parts import network as wired
@@ -33,6 +33,7 @@ class Job:
 
     configurations: tuple[Configuration, ...]
     stream: Stream
+    stream_spec: Callable[[], Any]  # computed once, since fingerprints of large arrays take time
     steps: int
     seeds: list[int]
     wires: wired
@@ -84,7 +85,7 @@ class Job:
         problems = [described(each.problem) for each in self.configurations]
         return {
             "problem": problems if len(problems) > 1 else problems[0],
-            "stream": _described(self.stream),
+            "stream": self.stream_spec(),
             "algorithm": [described(each.algorithm) for each in self.configurations],
             "simulate": settings,
         }
@@ -108,11 +109,13 @@ class Job:
             (error_feedback.applied(each.algorithm), each.problem) for each in self.configurations
         ]
         (algorithm, problem), varied = stacked(made)
-        fixed = self.stream.device, self.wires, self.weights
+        fixed = self.wires, self.weights
+        sampler = on_devices(self.stream, self.dtype, self.layout)
+        placed = self.layout.put(cast((algorithm, problem, fixed), self.dtype), None)
         if len(made) > 1:
-            plan = plan._replace(varied=varied + (False,) * len(jax.tree.leaves(fixed)))
-        values = Values(algorithm, problem, *fixed)
-        return Program(self.layout.put(cast(values, self.dtype), None), plan)
+            plan = plan._replace(varied=varied + (False,) * len(jax.tree.leaves((sampler, *fixed))))
+        algorithm, problem, (wires, weights) = placed
+        return Program(Values(algorithm, problem, sampler, wires, weights), plan)
 
     def plan_chunks(self, program: Program, after: int) -> list[chunks.Chunk]:
         """The steps after `after`, split into chunks for the device."""
@@ -128,11 +131,6 @@ class Job:
         return chunks.by_rounds(self.algorithm, self.steps, after, most, shape)
 
 
-@functools.lru_cache(maxsize=1)  # fingerprints of large arrays take time
-def _described(stream: Stream) -> Any:
-    return described(stream)
-
-
 def keys_of(seeds: Sequence[int]) -> np.ndarray:
     """The key of each seed."""
     return np.stack([random.root(seed) for seed in seeds])
@@ -146,7 +144,7 @@ def stacked(trees: Sequence[Any]) -> tuple[Any, tuple[bool, ...]]:
     """
     leaves = list(zip(*(jax.tree.leaves(tree) for tree in trees), strict=True))
     varied = tuple(not all(same(each[0], other) for other in each[1:]) for each in leaves)
-    if not any(varied):  # equal trees
+    if len(trees) > 1 and not any(varied):  # equal trees
         varied = (True, *varied[1:])
     joined = [np.stack(each) if it else each[0] for each, it in zip(leaves, varied, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(trees[0]), joined), varied

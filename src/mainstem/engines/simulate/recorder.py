@@ -10,13 +10,14 @@ import jax
 import numpy as np
 from filelock import BaseFileLock
 
+from mainstem.engines.simulate.devices import memory
 from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File, per_client
 from mainstem.spec import unnamed
 
-UNREAD = 2**28  # the most bytes of rows that stay on the devices
+UNREAD = 2**-4  # the most rows that stay on an accelerator, as a share of its memory
 PENDING = 2**15  # the most steps held in memory before they are written to a folder
 
 
@@ -85,7 +86,7 @@ class Recorder:
         steps = np.arange(self.step + 1, step + 1)
         self._pending.append({name: self._kept(name, row, steps) for name, row in rows.items()})
         self._unread += sum(row.nbytes for row in rows.values())
-        if self._unread > UNREAD:
+        if self._unread > UNREAD * memory():
             self._pending, self._unread = jax.device_get(self._pending), 0
         self.step = step
 

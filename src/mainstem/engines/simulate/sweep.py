@@ -52,16 +52,16 @@ def sweep(
     The points whose algorithms and problems differ in numbers alone (steps, rates, ridge, radius, ...) are one
     program, over points and seeds at once. Each point has the run that `simulate` would give. `y` is the curve
     or the column that is compared (default: the first of accuracy, mse and loss). The other arguments are those
-    of `simulate`; `devices` distributes the points, not the clients. With a `folder`, the same call resumes a
-    sweep that was interrupted, and a larger grid reuses what is there.
+    of `simulate`. With a `folder`, the same call resumes a sweep that was interrupted, and a larger grid reuses
+    the blocks of points that it has in common.
 
     >>> import mainstem as ms
     >>> stream = ms.streams.digits(clients=20)
-    >>> def make(step, ridge):
-    ...     return ms.fedogd(step), ms.problems.softmax(64, 10, ridge=ridge)
-    >>> found = ms.sweep(make, {"step": [0.01, 0.3, 10.0], "ridge": [1e-4, 1e-2]}, stream, steps=60)
+    >>> def make(step):
+    ...     return ms.fedogd(step), ms.problems.softmax(64, 10)
+    >>> found = ms.sweep(make, {"step": [0.01, 0.5, 50.0]}, stream, steps=60)
     >>> len(found), found.best["step"], found.edges
-    (6, 0.3, ['ridge'])
+    (3, 0.5, [])
     """
     axes = _axes(grid)
     check.at_least("sweep", "checkpoint", checkpoint, 0)
@@ -132,7 +132,8 @@ def _alike(made: Sequence[Configuration]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for n, each in enumerate(made):
         shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(each))
-        groups.setdefault((jax.tree.structure(each), shapes), []).append(n)
+        alone = () if shapes else (n,)  # without numbers there is nothing to stack
+        groups.setdefault((jax.tree.structure(each), shapes, alone), []).append(n)
     return list(groups.values())
 
 
