@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 SIZE = 2**30  # bytes of programs that are kept; the oldest are deleted
 
@@ -22,7 +23,8 @@ def used() -> Iterator[None]:
     from jax.experimental.compilation_cache import compilation_cache
 
     place = folder()
-    if jax.config.read("jax_compilation_cache_dir") is not None or not _writable(place):
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is not None or not _writable(place):
         yield
         return
     wanted = {
@@ -31,7 +33,7 @@ def used() -> Iterator[None]:
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
-    before = {name: jax.config.read(name) for name in wanted}
+    before = {name: getattr(config, name) for name in wanted}
     _configure(wanted)
     compilation_cache.reset_cache()
     try:

@@ -18,7 +18,7 @@ from mainstem.value.fields import (
     rates,
     static,
 )
-from mainstem.value.frozen import Value, parts_of, set_field, value
+from mainstem.value.frozen import Value, once, parts_of, set_field, value
 from mainstem.value.presets import parameters, preset, takes_anything
 from mainstem.value.printing import shown
 
@@ -30,6 +30,7 @@ __all__ = [
     "integer",
     "leaf",
     "number",
+    "once",
     "one_of",
     "parameters",
     "part",

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar, dataclass_transform
 
 import jax
@@ -103,6 +103,15 @@ def parts_of(made: Value) -> Iterator[tuple[str, Value]]:
         inner = getattr(made, field.name)
         if isinstance(inner, Value):
             yield field.name, inner
+
+
+def once(made: Value, name: str, compute: Callable[[], Any]) -> Any:
+    """What `compute` returned when it was first asked for this value under this name; it is kept as long as the
+    value, which cannot change, and is no part of it."""
+    kept = vars(made)
+    if f"_once {name}" not in kept:
+        kept[f"_once {name}"] = compute()
+    return kept[f"_once {name}"]
 
 
 def set_field(made: Value, name: str, given: Any) -> None:

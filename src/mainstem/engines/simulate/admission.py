@@ -15,6 +15,7 @@ from mainstem.measure.predicted import PREDICTED
 from mainstem.random import root
 from mainstem.replay import first_samples
 from mainstem.run.trace import PER_CLIENT, per_client
+from mainstem.value import once
 
 CHEAP = 10**7  # numbers touched per step up to which the collective loss is measured by default
 
@@ -55,13 +56,18 @@ def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
 
 
 def _fits(problem: Problem, stream: Stream) -> None:
-    """Checks the samples: all rows of a dataset, all targets of a file, else those of step 1."""
+    """Checks the samples: all rows of a dataset, all targets of a file, else those of step 1. They are checked
+    once."""
+    fine: set[Problem] = once(stream, "fits", set)
+    if problem in fine:
+        return
     rows = stream.rows() or first_samples(stream)
     if rows.count is not None:  # only the clients that have a sample
         here = np.flatnonzero(np.asarray(rows.count) > 0)
         rows = jax.tree.map(lambda x: np.asarray(x)[here], rows)
     hidden = rows.hidden if stream.targets is None else stream.targets()
     problem.check(*jax.tree.map(np.asarray, (rows.shown, hidden)))
+    fine.add(problem)
 
 
 def _same_losses(problem: Problem, stream: Stream) -> None:

@@ -9,6 +9,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mainstem import check
 from mainstem.base import Sampler, Stream, cast
+from mainstem.value import once
 
 
 class Layout(NamedTuple):
@@ -53,7 +54,7 @@ def memory() -> int:
 
 def on_devices(stream: Stream, dtype: str, spread: Layout) -> Sampler:
     """The stream's sampler, on the devices. It stays there as long as the stream is in use, for later runs."""
-    known = vars(stream).setdefault("_on_devices", {})
+    known: dict[Any, Sampler] = once(stream, "on devices", dict)
     place = dtype, spread
     if place not in known:
         known.clear()

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from mainstem import random
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import error_feedback
 from mainstem.engines.simulate import chunks, fast, links, reference
@@ -17,7 +16,7 @@ from mainstem.engines.simulate.program import Plan, Program, Values
 from mainstem.engines.simulate.stage import Shape
 from mainstem.parts import network as wired
 from mainstem.spec import plain as described
-from mainstem.value import same
+from mainstem.value import once, same
 
 
 class Configuration(NamedTuple):
@@ -33,7 +32,6 @@ class Job:
 
     configurations: tuple[Configuration, ...]
     stream: Stream
-    stream_spec: Callable[[], Any]  # computed once, since fingerprints of large arrays take time
     steps: int
     seeds: list[int]
     wires: wired
@@ -85,7 +83,7 @@ class Job:
         problems = [described(each.problem) for each in self.configurations]
         return {
             "problem": problems if len(problems) > 1 else problems[0],
-            "stream": self.stream_spec(),
+            "stream": once(self.stream, "spec", lambda: described(self.stream)),
             "algorithm": [described(each.algorithm) for each in self.configurations],
             "simulate": settings,
         }
@@ -132,8 +130,9 @@ class Job:
 
 
 def keys_of(seeds: Sequence[int]) -> np.ndarray:
-    """The key of each seed."""
-    return np.stack([random.root(seed) for seed in seeds])
+    """The key of each seed: `random.root` of all."""
+    words = np.asarray(seeds, np.uint64)[:, None] >> np.array([0, 32], np.uint64)
+    return words.astype(np.uint32)
 
 
 def stacked(trees: Sequence[Any]) -> tuple[Any, tuple[bool, ...]]:

@@ -29,7 +29,9 @@ class Group:
 
     def _stacked(self, each: list[Any]) -> Any:
         """The values stacked with the seeds' axis first, if there is one."""
-        return jax.tree.map(lambda *x: np.stack(x), *each) if self.job.many else each[0]
+        if not self.job.many or not jax.tree.leaves(each[0]):
+            return each[0]
+        return jax.tree.map(lambda *x: np.stack(x), *each)
 
     def feed(self, current: chunks.Chunk) -> Feed:
         """The input of a chunk, on the devices."""

@@ -1,7 +1,6 @@
 """Settings of a simulation: the checks of the arguments that do not depend on the algorithm."""
 
 import dataclasses
-import functools
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +15,6 @@ from mainstem.engines.simulate.admission import admit
 from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.parts import network as wired
-from mainstem.spec import plain as described
 
 DTYPES = ("float32", "float64")
 
@@ -84,13 +82,7 @@ def admitted(
             algorithm, problem, stream, steps=found.steps, seed=found.seeds[0], round_trip=trip
         )
         ready.append(Configuration(algorithm, problem))
-    return Job(
-        configurations=tuple(ready),
-        stream=stream,
-        stream_spec=functools.cache(lambda: described(stream)),
-        measure=measured,
-        **vars(found),
-    )
+    return Job(configurations=tuple(ready), stream=stream, measure=measured, **vars(found))
 
 
 def _seeds(owner: str, seed: int, seeds: int | Sequence[int] | None) -> list[int]:
