@@ -23,11 +23,6 @@ class Client(NamedTuple):
 
 def _counts(owner: str, name: str, given: Any) -> Any:
     numbers = mx.check.counts(owner, name, given)
-    return numbers.astype(np.int32) if numbers.ndim else int(numbers)
-
-
-def _epochs(owner: str, name: str, given: Any) -> Any:
-    numbers = mx.check.counts(owner, name, given)
     return tuple(numbers.tolist()) if numbers.ndim else int(numbers)
 
 
@@ -40,8 +35,8 @@ class SendEpochs(mx.ModelAveraging):
     """
 
     step: mx.Step = mx.step_size()
-    epochs: Any = mx.static(default=1, checked=_epochs)  # static: the length of a loop
-    batch: Any = mx.leaf(default=None, checked=_counts)
+    epochs: Any = mx.static(default=1, checked=_counts)  # static: the length of a loop
+    batch: Any = mx.static(default=None, checked=_counts)  # static: the shape of a mini-batch
     incremental: bool = mx.flag(default=True)
     normalised: bool = mx.flag(default=True)
     sync: mx.Sync = mx.any_sync()

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem import random
 from mainstem.base import At, Batch, of_client
@@ -11,10 +12,16 @@ from mainstem.random import Key
 
 
 def minibatch(held: Batch, sizes: Any, at: At, e: Any) -> Batch:
-    """The mini-batch of epoch e, with the size for client k, from the samples that it holds."""
-    size = of_client(sizes, at.k)
+    """The mini-batch of epoch e, with the size for client k, from the samples that it holds; `sizes` are known
+    when the program is compiled, so that only as many gradients are computed."""
+    size, most = of_client(jnp.asarray(sizes, jnp.int32), at.k), int(np.max(sizes))
     drawn = chosen(random.fold(at.key, e), held.weights > 0, size)
-    return held._replace(weights=drawn.astype(held.weights.dtype) / size)
+    if most >= len(drawn):
+        return held._replace(weights=drawn.astype(held.weights.dtype) / size)
+    places = jnp.nonzero(drawn, size=most, fill_value=0)[0]
+    real = jnp.arange(most) < jnp.sum(drawn, dtype=jnp.int32)
+    items = jax.tree.map(lambda x: x[places], held.items)
+    return Batch(items, real.astype(held.weights.dtype) / size)
 
 
 def chosen(key: Key, real: Any, size: Any) -> jax.Array:
