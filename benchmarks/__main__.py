@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from benchmarks import fedres, memory, workloads
+from benchmarks import fedres, memory, parquet, workloads
 from benchmarks.peers import numpy_fedomd, torch_cnn, torch_mlp
 
 ROUNDS = 5
@@ -115,6 +115,7 @@ BENCHMARKS = {
     "cnn": cnn,
     "fedres": fedres.main,
     "memory": memory.main,
+    "parquet": parquet.main,
 }
 
 
