@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -246,6 +247,18 @@ def test_threads_end_by_themselves_and_a_fork_reads_on(folder):
         if thread.name.startswith("mainstem-prefetch"):
             thread.join(10)
             assert not thread.is_alive()
+
+
+def test_a_stream_that_is_gone_has_closed_its_files(folder):
+    stream = parquet(folder, **ARGUMENTS)
+    stream.chunk(0, 1, 57)
+    read = weakref.ref(stream.source)
+    gc.disable()
+    try:
+        del stream
+        assert read() is None
+    finally:
+        gc.enable()
 
 
 def test_the_next_range_is_read_while_the_last_one_is_in_use():

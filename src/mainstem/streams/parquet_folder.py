@@ -1,5 +1,6 @@
 """Folders of Parquet files, one file per client, read in place: each client's file in blocks, in order of time."""
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ OPEN = 500  # files open at a time; many systems allow 1,024
 def fits(files: Sequence[FileInfo], columns: Sequence[str]) -> bool:
     """Whether all files can be read at a time: a reader has a page of each column twice, compressed and not, and
     a decoded block."""
-    total = 4 * BLOCK * (len(columns) + 1) * len(files)
+    total = 8 * BLOCK * (len(columns) + 1) * len(files)
     for file in files:
         present = file.metadata.schema.to_arrow_schema().names
         read = {column_of(name, present) for name in columns}
@@ -67,39 +68,16 @@ class ParquetFolder:
 
     def read(self, begin: int, end: int) -> tuple[np.ndarray, ...]:
         """Rows `begin` to `end` - 1 of each client; zeros where a silent one has no further rows."""
-        if (
-            self._process != os.getpid()
-        ):  # a fork has neither the threads nor the state of its readers
+        if self._process != os.getpid():  # after a fork, the threads and readers are the parent's
             self._open()
         return self._prefetch(begin, end)
 
     def _open(self) -> None:
         self._process = os.getpid()
         given = self._owner, self._asked, self._columns, self.labels
-        self._readers = [FileRows(file, *given) for file in self._files]
-        self._prefetch = Prefetch(self._rows, last_step(self._ends, self.lengths))
-
-    def _rows(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        silent = has_gaps(self._ends, self.lengths)
-        count, kind = len(self._files), np.int32 if self._asked.classes else np.float32
-        make = np.zeros if silent else np.empty
-        # The steps are last: the columns are copied as they are, and transposed with the copy to the device.
-        shown = make((count, len(self._columns), end - begin), np.float32)
-        hidden = make((count, end - begin), kind)
-
-        def client(k: int) -> None:
-            length, step = int(self.lengths[k]), begin
-            while step < (min(end, length) if silent else end):
-                row = step % length
-                count = min(end - step, length - row)
-                place = slice(step - begin, step - begin + count)
-                self._readers[k].copy(row, shown[k, :, place], hidden[k, place])
-                step += count
-
-        with ThreadPoolExecutor(THREADS) as threads:
-            for _ in threads.map(client, range(len(self._files))):
-                pass
-        return np.moveaxis(shown, -1, 0), hidden.T
+        readers = [FileRows(file, *given) for file in self._files]
+        silent, steps = has_gaps(self._ends, self.lengths), last_step(self._ends, self.lengths)
+        self._prefetch = Prefetch(functools.partial(_rows, readers, silent), steps)
 
     def _distinct(self) -> set[Any]:
         """The labels that occur, from the footers if they have them, else from a pass over the column alone."""
@@ -112,6 +90,31 @@ class ParquetFolder:
                 for reader in rows.batches(0):
                     found |= reader.distinct(self._asked.target)
         return found
+
+
+def _rows(
+    readers: Sequence["FileRows"], silent: bool, begin: int, end: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows `begin` to `end` - 1 of each file, from its first row again, or zeros, where they have ended."""
+    first, count = readers[0], len(readers)
+    make = np.zeros if silent else np.empty
+    # The steps are last: the columns are copied as they are, and transposed with the copy to the device.
+    shown = make((count, first.width, end - begin), np.float32)
+    hidden = make((count, end - begin), first.kind)
+
+    def client(k: int) -> None:
+        length, step = readers[k].length, begin
+        while step < (min(end, length) if silent else end):
+            row = step % length
+            count = min(end - step, length - row)
+            place = slice(step - begin, step - begin + count)
+            readers[k].copy(row, shown[k, :, place], hidden[k, place])
+            step += count
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        for _ in threads.map(client, range(count)):
+            pass
+    return np.moveaxis(shown, -1, 0), hidden.T
 
 
 class FileRows:
@@ -129,6 +132,8 @@ class FileRows:
         self._owner = f"{owner}: {file.path.name}"
         groups = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
         self._groups = np.concatenate([[0], np.cumsum(groups)]).astype(int)  # their first rows
+        self.length = int(self._groups[-1])
+        self.width, self.kind = len(columns), np.int32 if asked.classes else np.float32
         self._following: Iterator[Reader] | None = None
         self._block: Reader | None = None
         self._shown: list[np.ndarray] = []  # of the block
@@ -168,7 +173,7 @@ class FileRows:
                 self._shown, self._hidden = each.columns(self._columns), self._target(each)
                 self._block, self._following = each, following
                 return each
-        raise BadData(f"{self._owner} ends before row {row + 1} of {self._groups[-1]}")
+        raise BadData(f"{self._owner} ends before row {row + 1} of {self.length}")
 
     def batches(self, row: int) -> Iterator[Reader]:
         """The blocks of the file from the row group on that contains a row."""
