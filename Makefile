@@ -65,6 +65,9 @@ bench-gpu: .venv-gpu # on a machine with an NVIDIA GPU; 8 minutes on an H200
 	.venv-gpu/bin/pip install --quiet --disable-pip-version-check -e ".[bench-gpu]"
 	touch $@
 
+bench-parquet: .venv/bench # 20 GB of Parquet files, generated, beside pyarrow's scan
+	$(BIN)/python -m benchmarks.parquet 20
+
 bench-federation: .venv/bench .venv/federation
 	$(BIN)/python -m benchmarks.federation
 

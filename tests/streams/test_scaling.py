@@ -54,7 +54,7 @@ def test_files_and_frames_do_the_same_and_leave_indicators_alone(tmp_path):
     given["missing"] = last_value(start=100.0, indicator=True)
     framed = ms.streams.frame(table, **given)
     filed = ms.streams.csv(tmp_path / "data.csv", **given)
-    spool = filed.spool.features
+    spool = filed.source.features
     mine = framed.features_prepared[KEYS == 0]
     assert np.allclose(spool[: len(mine)], mine, atol=1e-3)
     assert set(np.unique(framed.features_prepared[:, 2:])) == {0.0, 1.0}

@@ -205,7 +205,7 @@ def test_decimals_may_come_after_a_block_of_whole_numbers(tmp_path, monkeypatch)
     stream = csv(
         tmp_path / "long.csv", "y", "site", ["x", "z"], classes=True, missing=parts.last_value(9.0)
     )
-    assert stream.spool.names == ["00", "01"]  # keys are text
+    assert stream.source.names == ["00", "01"]  # keys are text
     assert shown(stream)[1][-1].tolist() == [0.5, 1.5]
     assert shown(stream)[0][-1].tolist() == [38, 9]
     assert sorted(set(stream.targets().tolist())) == [0, 1, 2]

@@ -76,6 +76,11 @@ class Stream(Sampler):
         return None
 
     @property
+    def largest_class(self) -> int | None:
+        """The largest class of a sample, where it is known although `targets` is not; else None."""
+        return None
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """The label of each class in the data, if it is not the number of the class."""
         return None

@@ -7,11 +7,12 @@ import numpy as np
 
 from mainstem import check
 from mainstem.errors import BadData
-from mainstem.streams.labels import no_label
+from mainstem.streams.labels import Labels, no_label
 
 WORDS = ", not a number: words need classes=True as target, streams.hashed as features"
 FILL = ": fill gaps with missing=parts.last_value(), or drop the row"
 DROP = ": drop the row, a target has no gaps"
+STRIP = 4096  # rows that are transposed at a time: they fit in the cache of a core
 DATES = {  # name of a part of a date -> function of pyarrow.compute
     "year": "year",
     "month": "month",
@@ -58,6 +59,11 @@ def _date(name: str) -> tuple[str, str]:
     return (column, part) if part in DATES else ("", "")
 
 
+def column_of(name: str, present: Sequence[str]) -> str:
+    """The column that a feature is read from."""
+    return name if name in present else _date(name)[0]
+
+
 def keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
     """The client of each row, as text; `before` rows are in earlier batches."""
     if key is None:
@@ -84,6 +90,16 @@ class Reader(NamedTuple):
     before: int  # rows in earlier batches
     clients: np.ndarray  # of each row
 
+    @property
+    def end(self) -> int:
+        """The number of rows up to the end of this batch."""
+        return self.before + int(self.batch.num_rows)
+
+    def part(self, begin: int, end: int) -> "Reader":
+        """The reader of some rows of the batch."""
+        rows = self.batch.slice(begin, end - begin)
+        return Reader(self.owner, rows, self.before + begin, self.clients[begin:end])
+
     def numbers(self, name: str, gaps: bool = False, hint: str = FILL) -> np.ndarray:
         """A column as finite floats; with `gaps`, NaN where it is missing, else `hint` says what to do there."""
         import pyarrow as pa
@@ -105,6 +121,55 @@ class Reader(NamedTuple):
             raise self.refused(name, int(wrong[0]), held, hint if np.isnan(held) else "")
         return np.asarray(values)
 
+    def matrix(self, names: Sequence[str], gaps: bool = False, hint: str = FILL) -> np.ndarray:
+        """Several columns as `numbers`, float32 [rows, columns]."""
+        found = np.empty((self.batch.num_rows, len(names)), np.float32)
+        columns = self.columns(names, gaps, hint)
+        with np.errstate(over="ignore"):
+            for begin in range(0, len(found), STRIP):
+                rows = slice(begin, begin + STRIP)
+                for position, column in enumerate(columns):
+                    found[rows, position] = column[rows]
+        if not np.isfinite(found).all():
+            for name in names:
+                self.numbers(name, gaps, hint)
+        return found
+
+    def columns(
+        self, names: Sequence[str], gaps: bool = False, hint: str = FILL
+    ) -> list[np.ndarray]:
+        """Several columns as numbers of any type, not checked where the column's type is a number."""
+        return [self._plain(name, gaps, hint) for name in names]
+
+    def distinct(self, name: str) -> set[Any]:
+        """The distinct labels of a column."""
+        import pyarrow.compute as pc
+
+        found = pc.unique(self.batch.column(name)).to_pylist()
+        if any(is_empty(each) or no_label(each) for each in found):
+            self.labels(name)
+        return set(found)
+
+    def classes(self, name: str, labels: Labels | None) -> np.ndarray:
+        """The class of each label of a column, as `labels` has them; None: the labels are the classes."""
+        import pyarrow as pa
+
+        column = self.batch.column(name)
+        if labels is None and pa.types.is_integer(column.type) and not column.null_count:
+            return column.to_numpy(zero_copy_only=False).astype(np.int32)
+        encoded = column.dictionary_encode()
+        encoded = getattr(encoded, "combine_chunks", lambda: encoded)()
+        found = encoded.dictionary.to_pylist()
+        if encoded.null_count or any(is_empty(each) or no_label(each) for each in found):
+            self.labels(name)
+        unknown = [each for each in found if labels is not None and each not in labels]
+        if unknown:
+            row = column.to_pylist().index(unknown[0])
+            listed = ", ".join(map(repr, labels or ()))
+            raise self.refused(name, row, f"the label {unknown[0]!r}", f", classes has {listed}")
+        classes = found if labels is None else [labels.index(each) for each in found]
+        return np.asarray(classes, np.int32)[encoded.indices.to_numpy()]
+
     def labels(self, name: str) -> np.ndarray:
         """A column of labels: words, truth values or numbers."""
         values = self.batch.column(name).to_pylist()
@@ -119,6 +184,16 @@ class Reader(NamedTuple):
         """The error for a row of this batch."""
         place = f"column {name!r} row {self.before + row + 1} (client {self.clients[row]})"
         return BadData(f"{self.owner}: {place} holds {held}{why}")
+
+    def _plain(self, name: str, gaps: bool, hint: str) -> np.ndarray:
+        """A column as it is, if all of it are numbers; checked only if they are not."""
+        import pyarrow as pa
+
+        column = self._column(name)
+        kind = column.type
+        if column.null_count or not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            return self.numbers(name, gaps, hint)
+        return np.asarray(column.to_numpy(zero_copy_only=False))
 
     def _column(self, name: str) -> Any:
         import pyarrow as pa

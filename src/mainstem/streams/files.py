@@ -1,17 +1,13 @@
-"""Streams from CSV and Parquet files of any size: rows in time order, clients by a key column.
+"""Streams from CSV and Parquet files of any size: rows in time order, clients by a key column or by file.
 
-The file is read twice: to count each client's rows, and to copy the numbers into memory-mapped arrays (a
-spool) in which each client's rows are contiguous. Any step of any client can then be read without loading
-the file into memory.
+The rows are copied to a spool on disk, client by client, or read in place from a folder that has a file for each
+client. Any step of any client can be read without loading the files into memory.
 """
 
 import abc
-import dataclasses
 import functools
 import hashlib
 import os
-import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,28 +17,18 @@ import numpy as np
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
-from mainstem.parts.scaling import Scale, prepared
-from mainstem.streams.columns import DROP, Reader, chosen, keys
+from mainstem.parts.scaling import Scale
+from mainstem.streams import parquet_files, parquet_folder
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
-from mainstem.streams.labels import Classes, Labels, as_classes, classes_field, classes_of
+from mainstem.streams.labels import Classes, Labels, classes_field
+from mainstem.streams.parquet_files import unreadable
+from mainstem.streams.parquet_folder import ParquetFolder
+from mainstem.streams.spool import Asked, Piece, Spool, spooled
 from mainstem.value import one_of, part, static, value
 
 BATCH = 65536  # rows of a Parquet file read at a time
 BLOCK = 1 << 22  # bytes of a CSV file
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Spool:
-    """The numbers of a file, client by client; its folder is deleted with the last reference to it."""
-
-    features: np.ndarray  # float32 [rows, F], memory-mapped
-    target: np.ndarray
-    in_order: np.ndarray  # the target in the order of the file
-    begins: np.ndarray  # each client's first row
-    lengths: np.ndarray
-    names: list[str]
-    labels: Labels | None
 
 
 @value
@@ -58,7 +44,7 @@ class passed(Sampler):
 
 
 class File(Hosted):
-    """The rows of a file, copied to a spool once; a copy of the stream reads the file again."""
+    """The rows of files; a copy of the stream reads them again."""
 
     path: str
     target: str
@@ -71,67 +57,83 @@ class File(Hosted):
     checksum: str | None
 
     @abc.abstractmethod
-    def batches(self) -> Iterator[Any]:
-        """The file's rows as pyarrow record batches, in order."""
+    def pieces(self) -> Iterator[Piece]:
+        """The rows, in order."""
 
     def admit(self) -> None:
-        _ = self.spool
-        with Path(self.path).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        if self.checksum not in (None, found):
-            owner = type(self).__name__
-            raise BadData(f"{owner}: {self.path} has changed since: its checksum is {found}")
-        object.__setattr__(self, "checksum", found)
+        _ = self.source
 
     @functools.cached_property
-    def spool(self) -> Spool:
-        """The numbers of the file, memory-mapped."""
+    def source(self) -> Spool | ParquetFolder:
+        """Where the rows are read from."""
         owner = type(self).__name__
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MainstemError(f"{owner}: needs pyarrow: pip install 'mainstem[lab]'") from None
+        return self._opened(owner)
+
+    def _opened(self, owner: str) -> Spool | ParquetFolder:
         if not Path(self.path).is_file():
             raise BadData(f"{owner}: there is no file {Path(self.path).absolute()}")
-        folder = tempfile.TemporaryDirectory(prefix="mainstem-spool-")
-        try:
-            spool = _spool(self, Path(folder.name))
-        except BaseException:
-            folder.cleanup()
-            raise
-        weakref.finalize(spool, folder.cleanup)
+        spool = spooled(self._readable, self._asked)
+        with Path(self.path).open("rb") as file:
+            self._sealed(hashlib.file_digest(file, "sha256").hexdigest()[:16])
         return spool
+
+    def _sealed(self, found: str) -> None:
+        """Remembers the checksum of the content, or compares it with what it was."""
+        if self.checksum not in (None, found):
+            owner = type(self).__name__
+            raise BadData(f"{owner}: {self.path} has changed since: its checksum is {found}")
+        object.__setattr__(self, "checksum", found)
+
+    @property
+    def _asked(self) -> Asked:
+        return Asked(self.target, self.key, self.features, self.classes, self.missing, self.scale)
+
+    def _readable(self) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        try:
+            yield from self.pieces()
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            raise unreadable(f"{type(self).__name__}: {Path(self.path).name}", error) from None
 
     @property
     def clients(self) -> int:
-        """The number of distinct keys; 1 without a key column."""
-        return len(self.spool.names)
+        """The number of distinct keys, or of files; 1 for a file without a key column."""
+        return len(self.source.names)
 
     @property
     def steps(self) -> int | None:
         """The number of steps; None: the rows are repeated without end."""
-        return last_step(self.ends, self.spool.lengths)
+        return last_step(self.ends, self.source.lengths)
 
     @property
     def device(self) -> Sampler:
         return passed()
 
     def chunk(self, seed: int, first: int, last: int) -> Any:
-        spool, steps = self.spool, np.arange(first - 1, last)[:, None]
-        rows = spool.begins + steps % spool.lengths
-        found = np.asarray(spool.features[rows]), np.asarray(spool.target[rows])
-        if not has_gaps(self.ends, spool.lengths):
+        found, lengths = self.source.read(first - 1, last), self.source.lengths
+        if not has_gaps(self.ends, lengths):
             return found
-        return *found, (steps < spool.lengths).astype(np.int32)
+        return *found, (np.arange(first - 1, last)[:, None] < lengths).astype(np.int32)
 
     @property
     def labels(self) -> Labels | None:
         """The label of each class, if it is not the number of the class."""
-        return self.spool.labels
+        return self.source.labels
 
-    def targets(self) -> np.ndarray:
-        """All targets, in the order of the file."""
-        return self.spool.in_order
+    @property
+    def targets(self) -> Any:
+        """() -> all targets, in the order of the file; None for a folder that is read in place."""
+        return self.source.targets
+
+    @property
+    def largest_class(self) -> int | None:
+        """The largest class, if it is known without all targets."""
+        return self.source.largest_class
 
 
 def _path(owner: str, name: str, given: Any) -> str:
@@ -154,6 +156,7 @@ class csv(File):
     with `ends="cut"` the stream ends for all. `checksum` is that of the file's content: a run on a file that has
     changed since is another run.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
     ...     written = path.write_text("site,heat,load\na,1,2\nb,3,4\nb,5,6\n")
@@ -172,7 +175,10 @@ class csv(File):
     scale: Scale | None = part(Scale, "standardised()", default=None)
     checksum: str | None = static(default=None)  # of the file; computed if left out
 
-    def batches(self) -> Iterator[Any]:
+    def pieces(self) -> Iterator[Piece]:
+        return _counted(type(self).__name__, self._batches())
+
+    def _batches(self) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.csv as pacsv
 
@@ -193,9 +199,17 @@ class csv(File):
 
 @value
 class parquet(File):
-    """Rows of a Parquet file; the arguments are those of `csv`.
+    """Rows of a Parquet file, or of a folder of them; the other arguments are those of `csv`.
 
-    >>> import pyarrow, pyarrow.parquet
+    In a folder, the files `*.parquet` are in the order of their names. With a `key`, their rows are those of one
+    file. Without one, each file is a client with the file's name, and its rows are read in place, in blocks ahead
+    of the run: a row that cannot be used is refused when it is read. The rows are copied to a spool on disk
+    where they cannot be read in place: with a `key`, because clients that are not mixed evenly would need queues
+    without bound; with `missing` or `scale`, which go over a client's rows from the first one on; and where the
+    files are too many to have a page of each column in memory (1.25 GB in all, 500 files). `checksum` is then that
+    of the files' names, sizes and footers, which have the number of rows and the extremes of every column.
+
+    >>> import tempfile, pyarrow, pyarrow.parquet
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.parquet"
     ...     table = pyarrow.table({"site": ["a", "b"], "heat": [1.0, 3.0], "load": [2.0, 4.0]})
@@ -213,90 +227,34 @@ class parquet(File):
     ends: str = one_of(*ENDS, default=SILENT)
     missing: Missing | None = part(Missing, "last_value()", default=None)
     scale: Scale | None = part(Scale, "standardised()", default=None)
-    checksum: str | None = static(default=None)  # of the file; computed if left out
+    checksum: str | None = static(default=None)  # of the files; computed if left out
 
-    def batches(self) -> Iterator[Any]:
-        import pyarrow.parquet as pq
+    def pieces(self) -> Iterator[Piece]:
+        owner, path = type(self).__name__, Path(self.path)
+        if not path.is_dir():
+            yield from _counted(owner, parquet_files.opened(owner, path).batches(BATCH))
+            return
+        for file in parquet_files.files_in(owner, path):
+            where, client = f"{owner}: {file.path.name}", None if self.key else file.name
+            try:
+                yield from _counted(where, file.batches(BATCH), client)
+            except OSError as error:
+                raise unreadable(where, error) from None
 
-        yield from pq.ParquetFile(self.path).iter_batches(BATCH)
-
-
-def _read(file: File) -> Iterator[Any]:
-    import pyarrow as pa
-
-    try:
-        yield from file.batches()
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        name, why = Path(file.path).name, str(error).splitlines()[0]
-        if isinstance(error, UnicodeDecodeError):
-            why = "its text is not UTF-8"
-        raise BadData(f"{type(file).__name__}: {name} cannot be read: {why}") from None
-
-
-def _spool(file: File, folder: Path) -> Spool:
-    owner, key, target = type(file).__name__, file.key, file.target
-    counts: dict[str, int] = {}
-    columns: list[str] = []
-    found: set[Any] = set()  # distinct labels
-    row = 0
-    for batch in _read(file):
-        columns = columns or chosen(owner, batch.schema, target, key, file.features)
-        names = keys(owner, batch, key, row)
-        if file.classes:
-            found |= set(Reader(owner, batch, row, names).labels(target).tolist())
-        row += batch.num_rows
-        for name, size in zip(*np.unique(names, return_counts=True), strict=True):
-            counts[name] = counts.get(name, 0) + int(size)
-    if not counts:
-        raise BadData(f"{owner}: the file has no rows")
-    labels = classes_of(owner, found, file.classes) if file.classes else None
-    clients = sorted(counts)
-    lengths = np.array([counts[name] for name in clients])
-    begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    shown = _mapped(folder / "features", (int(lengths.sum()), len(columns)), np.float32)
-    kind = np.int32 if file.classes else np.float32
-    hidden, ordered = (_mapped(folder / f, shown.shape[:1], kind) for f in ("target", "in_order"))
-    following, row = begins.copy(), 0
-    for batch in _read(file):
-        names = keys(owner, batch, key, row)
-        reader = Reader(owner, batch, row, names)
-        place = _places(np.searchsorted(clients, names), following)
-        for position, name in enumerate(columns):
-            shown[place, position] = reader.numbers(name, gaps=file.missing is not None)
-        values = (
-            as_classes(reader.labels(target), labels)
-            if file.classes
-            else reader.numbers(target, hint=DROP)
-        )
-        hidden[place] = ordered[row : row + len(names)] = values
-        row += len(names)
-    if file.missing is not None or file.scale is not None:
-        shown = _prepared(folder / "prepared", file, shown, begins, lengths)
-    return Spool(shown, hidden, ordered, begins, lengths, clients, labels)
+    def _opened(self, owner: str) -> Spool | ParquetFolder:
+        if not Path(self.path).is_dir():
+            return super()._opened(owner)
+        files = parquet_files.files_in(owner, Path(self.path))
+        self._sealed(parquet_files.checksum(files))
+        columns = parquet_files.columns_of(owner, files, self._asked)
+        alone = self.key is None and self.missing is None and self.scale is None
+        if alone and parquet_folder.fits(files, columns):
+            return ParquetFolder(owner, files, self._asked, self.ends)
+        return spooled(self._readable, self._asked)
 
 
-def _places(owners: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """The row of the spool for each row of a batch; moves each client's following row on."""
-    order = np.argsort(owners, kind="stable")
-    place = np.empty(len(owners), np.int64)
-    for client, size in zip(*np.unique(owners, return_counts=True), strict=True):
-        mine = order[np.searchsorted(owners[order], client) :][:size]
-        place[mine] = following[client] + np.arange(size)
-        following[client] += size
-    return place
-
-
-def _prepared(
-    path: Path, file: File, shown: np.ndarray, begins: np.ndarray, lengths: np.ndarray
-) -> np.ndarray:
-    """The features without gaps and scaled, client by client."""
-    width = shown.shape[1] if file.missing is None else file.missing.width(shown.shape[1])
-    found = _mapped(path, (len(shown), width), shown.dtype)
-    for begin, length in zip(begins, lengths, strict=True):
-        rows = slice(begin, begin + length)
-        found[rows] = prepared(shown[rows], file.missing, file.scale)
-    return found
-
-
-def _mapped(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    return np.memmap(path, dtype=dtype, mode="w+", shape=shape)
+def _counted(owner: str, batches: Iterator[Any], client: str | None = None) -> Iterator[Piece]:
+    before = 0
+    for batch in batches:
+        yield Piece(owner, batch, before, client)
+        before += batch.num_rows

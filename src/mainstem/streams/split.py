@@ -37,6 +37,11 @@ class Wrapped(Hosted):
         return self.stream.targets
 
     @property
+    def largest_class(self) -> int | None:
+        """The largest class of a sample, where it is known although `targets` is not."""
+        return self.stream.largest_class
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """The label of each class in the data, if it is not the number of the class."""
         return self.stream.labels

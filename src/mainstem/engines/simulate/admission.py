@@ -56,11 +56,15 @@ def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
 
 
 def _fits(problem: Problem, stream: Stream) -> None:
-    """Checks the samples: all rows of a dataset, all targets of a file, else those of step 1. They are checked
-    once."""
+    """Checks the samples, once: all rows of a dataset, all targets of a file, else those of step 1 and the
+    largest class."""
     fine: set[Problem] = once(stream, "fits", set)
     if problem in fine:
         return
+    largest, classes = stream.largest_class, problem.classes
+    if largest is not None and classes is not None and largest >= classes:
+        wanted = f"labels 0 to {classes - 1}, the stream has {largest}"
+        raise BadData(f"{problem.call()[0]}: wants {wanted}")
     rows = stream.rows() or first_samples(stream)
     if rows.count is not None:  # only the clients that have a sample
         here = np.flatnonzero(np.asarray(rows.count) > 0)
