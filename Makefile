@@ -10,7 +10,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_parallel_codegen_split_count=1"
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-gpu bench-federation performance soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu bench-federation performance soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
