@@ -95,19 +95,23 @@ class Job:
 
     def program(self) -> Program:
         """The program to compile for the job, with its values on the devices."""
-        plan = Plan(fast, self.stream.clients, self.measure, self.many, self.layout)
+        plan, wires = (
+            Plan(fast, self.stream.clients, self.measure, self.many, self.layout),
+            self.wires,
+        )
         if not self.quick:
+            wires = wires.fitted(self.stream.clients, self.steps + 1)
             syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
             plan = plan._replace(
                 path=reference,
-                slots=(links.depth(syncs, self.wires.up), links.depth(syncs, self.wires.down)),
-                pending=links.round_trip(syncs, self.wires),
+                slots=(links.depth(syncs, wires.up), links.depth(syncs, wires.down)),
+                pending=links.round_trip(syncs, wires),
             )
         made = [
             (error_feedback.applied(each.algorithm), each.problem) for each in self.configurations
         ]
         (algorithm, problem), varied = stacked(made)
-        fixed = self.wires, self.weights
+        fixed = wires, self.weights
         sampler = on_devices(self.stream, self.dtype, self.layout)
         placed = self.layout.put(cast((algorithm, problem, fixed), self.dtype), None)
         if len(made) > 1:

@@ -56,7 +56,7 @@ def settings_of(
     return Settings(
         steps=steps,
         seeds=_seeds(owner, seed, seeds),
-        wires=network.fitted(stream.clients, steps),
+        wires=wired() if network.instant else network.fitted(stream.clients, steps),
         dtype=dtype,
         weights=_weights(owner, weights, stream.clients),
         layout=layout(devices, stream.clients),
