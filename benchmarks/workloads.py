@@ -109,6 +109,7 @@ def _gradients(
     """FedOGD, and OFedIQ planned for 1 % of the uplink. Old commits do not know `problem.parameters`."""
     plan = ms.plan(0.01, parameters)
     ofediq = ms.ofediq(0.01, rate=plan.rate, levels=plan.levels, blocks=plan.blocks)
-    data = *arrays, stream.places(0, 1, steps).astype(np.int64), 0.01
+    dealt = stream.places if hasattr(stream, "places") else stream.chunk  # of older commits
+    data = *arrays, dealt(0, 1, steps).astype(np.int64), 0.01
     algorithms = {"fedogd": ms.fedogd(0.01), "ofediq": ofediq}
     return Workload(problem, stream, algorithms, steps, data, plan)
