@@ -93,12 +93,18 @@ def put(content: dict[str, Any], key: str, given: Any, where: str) -> None:
     place: Any = content
     try:
         for name in way:
+            place = _only(place, name)
             place = place.setdefault(name, {}) if isinstance(place, dict) else place[int(name)]
-            if isinstance(place, list) and len(place) == 1 and "0" not in way:
-                place = place[0]
+        place = _only(place, last)
         place[int(last) if isinstance(place, list) else last] = given
     except (IndexError, ValueError, TypeError, AttributeError):
         raise BadSpec(f"{where}: there is no such place in the file") from None
+
+
+def _only(place: Any, name: str) -> Any:
+    """The only entry of a list, where no number is given."""
+    alone = isinstance(place, list) and len(place) == 1 and not name.isdigit()
+    return place[0] if alone else place
 
 
 def build(

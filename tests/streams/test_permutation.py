@@ -29,12 +29,12 @@ def excess(counts, expected):
     return (np.sum((counts - expected) ** 2 / expected) - freedom) / math.sqrt(2 * freedom)
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 16, 17, 23, 100, 1797])
+@pytest.mark.parametrize("count", [1, 7, 17, 23, 1797])
 def test_it_is_a_bijection(count):
     assert all(np.array_equal(np.sort(each), np.arange(count)) for each in orders(count, 9))
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@pytest.mark.parametrize("count", [2, 3, 5])
 def test_every_order_of_a_few_is_equally_likely(count):
     number = {order: n for n, order in enumerate(itertools.permutations(range(count)))}
     found = [number[tuple(order)] for order in orders(count).tolist()]
@@ -64,7 +64,7 @@ def test_a_large_order_has_no_pattern():
 @pytest.mark.parametrize(
     ("count", "clients"), [(60_000, 1_000), (7, 3), (3, 7), (1, 5), (2**31 - 1, 2**20), (9, 2**30)]
 )
-@pytest.mark.parametrize("t", [1, 2, 12_345, 2**31 - 1])
+@pytest.mark.parametrize("t", [1, 12_345, 2**31 - 1])
 def test_the_place_in_a_pass_is_exact_in_32_bits(count, clients, t):
     dealt = InTurn(clients, count, REPEAT)
     for k in (0, clients - 1):

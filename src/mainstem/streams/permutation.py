@@ -9,17 +9,19 @@ import functools
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import random
 
-ROUNDS = 6  # of the network, and three times as many for a grid of less than `SMALL` rows
+ROUNDS = 6  # of the network, and twice as many for a grid of less than `SMALL` rows
 SMALL = 32
 FEW = 16  # elements that are only swapped
 _APART = 0x9E3779B9  # between the numbers of the draws
 
 
+@functools.partial(jax.jit, static_argnames="count")  # traced once, however often it is used
 def permuted(key: Any, element: Any, count: int) -> Any:
     """The image of `element` in the permutation of 0 to count - 1 with this key (two words); both may be arrays.
 
@@ -35,7 +37,7 @@ def permuted(key: Any, element: Any, count: int) -> Any:
     if rows * columns == 1:
         return place.astype(jnp.int32)
     row, column = place // np.uint32(columns), place % np.uint32(columns)
-    for number in range(0, ROUNDS if rows >= SMALL else 3 * ROUNDS, 2):
+    for number in range(0, ROUNDS if rows >= SMALL else 2 * ROUNDS, 2):
         column = _moved(column, _draw(key, row, number), columns)
         row = _moved(row, _draw(key, column, number + 1), rows)
     inside = place < rows * columns

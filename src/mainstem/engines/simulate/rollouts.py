@@ -1,7 +1,6 @@
 """Rollouts: run the chunks of a job in turn, for all its configurations and seeds."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ from mainstem.engines.simulate import chunks, debugger, workers
 from mainstem.engines.simulate.job import Job, keys_of
 from mainstem.engines.simulate.program import Program, gathered
 from mainstem.engines.simulate.recorder import Recorder
-from mainstem.engines.simulate.stage import Feed, Row, Shape
+from mainstem.engines.simulate.stage import Feed, Shape
 
 
 class Group:
@@ -72,13 +71,15 @@ def run_chunks(
                 under_way = each(Group.advance, _on_host, groups, states, feeds, shapes)
                 feeds = _feeds(job, groups, planned, n + 1)
                 if waiting is not None:
-                    _record(recorder, reached, *waiting)
+                    recorder.write(*waiting)
+                    reached(waiting[1])
                 states, rows = (list(part) for part in zip(*under_way(), strict=True))
-                waiting = rows, current.last
+                waiting = workers.joined(rows), current.last
                 last = n + 1 == len(planned)
                 if last or recorder.due(current.last):
-                    _record(recorder, reached, *waiting)
+                    recorder.write(*waiting)
                     recorder.save(functools.partial(workers.whole, states), last)
+                    reached(current.last)  # an interrupt is raised here: what was saved is resumed
                     waiting = None
     return workers.whole(states)
 
@@ -90,11 +91,6 @@ def _feeds(job: Job, groups: list[Group], planned: list[chunks.Chunk], n: int) -
     if len(job.configurations) > 1:
         return [groups[0].feed(planned[n])] * len(groups)
     return [group.feed(planned[n]) for group in groups]
-
-
-def _record(recorder: Recorder, reached: Callable[[int], None], rows: list[Row], step: int) -> None:
-    recorder.write(workers.joined(rows), step)
-    reached(step)
 
 
 def _on_host(done: tuple[Any, Any]) -> tuple[Any, Any]:
