@@ -12,8 +12,13 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def _flags_of_the_gate() -> None:
-    """XLA's flags are for the small programs of this process: commands optimise theirs a little."""
-    jax.devices()  # now they are read
+    """XLA's flags are for the small programs of this process: commands optimise theirs a little.
+
+    Tracing creates many objects that stay, and a program needs no line numbers.
+    """
+    gc.set_threshold(100_000, 50, 100)
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    jax.devices()  # now the flags are read
     os.environ["XLA_FLAGS"] = (
         "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         " --xla_backend_optimization_level=1"

@@ -29,19 +29,27 @@ def permuted(key: Any, element: Any, count: int) -> Any:
     True
     """
     rows, columns = grid(count)
+    cells = rows * columns
+    unroll = jax.default_backend() != "cpu"  # there a loop is faster than one long formula
+
+    def swapped(n: Any, place: Any) -> Any:
+        last = jnp.uint32(count - 1 - n)
+        other = _draw(key, last, 99) % (last + np.uint32(1))
+        return jnp.where(place == last, other, jnp.where(place == other, last, place))
+
+    def moved(n: Any, cell: Any) -> Any:
+        row, column = cell
+        column = _moved(column, _draw(key, row, 2 * n), columns)
+        return _moved(row, _draw(key, column, 2 * n + 1), rows), column
+
     place = jnp.asarray(element).astype(jnp.uint32)
-    for last in range(count - 1, rows * columns - 1, -1):
-        other = _draw(key, np.uint32(last), 99) % np.uint32(last + 1)
-        swapped = jnp.where(place == other, np.uint32(last), place)
-        place = jnp.where(place == last, other, swapped)
-    if rows * columns == 1:
+    place = jax.lax.fori_loop(0, count - cells, swapped, place, unroll=unroll)
+    if cells == 1:
         return place.astype(jnp.int32)
-    row, column = place // np.uint32(columns), place % np.uint32(columns)
-    for number in range(0, ROUNDS if rows >= SMALL else 2 * ROUNDS, 2):
-        column = _moved(column, _draw(key, row, number), columns)
-        row = _moved(row, _draw(key, column, number + 1), rows)
-    inside = place < rows * columns
-    return jnp.where(inside, row * np.uint32(columns) + column, place).astype(jnp.int32)
+    cell = place // np.uint32(columns), place % np.uint32(columns)
+    turns = ROUNDS // 2 if rows >= SMALL else ROUNDS
+    row, column = jax.lax.fori_loop(0, turns, moved, cell, unroll=unroll)
+    return jnp.where(place < cells, row * np.uint32(columns) + column, place).astype(jnp.int32)
 
 
 @functools.cache
@@ -58,9 +66,9 @@ def grid(count: int) -> tuple[int, int]:
     return rows, count // rows
 
 
-def _draw(key: Any, of: Any, number: int) -> Any:
+def _draw(key: Any, of: Any, number: Any) -> Any:
     """32 random bits for each of `of`; another `number` gives others."""
-    return random.mix(of + key[0] ^ np.uint32(number * _APART % 2**32), key[1])
+    return random.mix(of + key[0] ^ jnp.uint32(number) * np.uint32(_APART), key[1])
 
 
 def _moved(place: Any, draw: Any, size: int) -> Any:
