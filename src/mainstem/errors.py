@@ -41,5 +41,9 @@ class OnEdge(UserWarning):
     """A sweep whose best point lies on the edge of its grid."""
 
 
+class LostHost(MainstemError, RuntimeError):
+    """A host of a simulation on several hosts that is gone."""
+
+
 class DataUnavailable(MainstemError, RuntimeError):
     """A dataset that could not be fetched, or whose content is not the expected one."""

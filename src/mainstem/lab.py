@@ -12,7 +12,7 @@ import numpy as np
 from mainstem import algorithms, experiment, parts, problems, streams
 from mainstem.advice import Advice, advise
 from mainstem.base import Algorithm, Problem
-from mainstem.engines.simulate import simulate, sweep
+from mainstem.engines.simulate import hosts, simulate, sweep
 from mainstem.errors import BadSpec, BrokenRun
 from mainstem.experiment import Experiment
 from mainstem.report import figures, tables
@@ -52,9 +52,11 @@ def run_file(
             simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
         )
         compared = compare(runs, y, x=x)  # refuses an unknown column after the first run
-    figure = figures.save(compared.figure, folder / "comparison.png")
-    compared.to_csv(figure.with_suffix(".csv"))
-    compared.to_latex(figure.with_suffix(".tex"))
+    figure = folder / "comparison.png"
+    if hosts.first():
+        figures.save(compared.figure, figure)
+        compared.to_csv(figure.with_suffix(".csv"))
+        compared.to_latex(figure.with_suffix(".tex"))
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figure
 

@@ -125,13 +125,14 @@ def test_a_cohort_never_drops_a_participant():
 DEVICES = """
 import sys, numpy as np, jax, mainstem as ms
 assert jax.device_count() == 4
-problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=20)
-sea = ms.streams.sea_quadratic(clients=20, dimension=3)
+problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=21)
+sea = ms.streams.sea_quadratic(clients=21, dimension=3)
 quadratic = ms.problems.quadratic(3)
 cases = [
     (ms.fedogd(0.3), problem, stream, {}),
     (ms.ofediq(0.3, rate=0.3, levels=3, blocks=5), problem, stream, {}),
     (ms.fedomd(0.1, sync=ms.parts.every(4)), problem, stream, {"seeds": 2}),
+    (ms.fedomd(0.1, sync=ms.parts.every(4)), problem, stream, {"seeds": 4}),
     (ms.fedsea(0.1, period=3), quadratic, sea, {"measure": ["expected", "collective"]}),
     (ms.fedomd(0.1, collect=ms.parts.median()), quadratic, sea, {"network": ms.network(up=2, down=1)}),
 ]
@@ -143,15 +144,11 @@ for algorithm, problem, stream, more in (cases[int(n)] for n in sys.argv[1:]):
     for name in runs[0].columns:
         one, four = (run.trace[name] for run in runs)
         assert np.allclose(one, four, rtol=0, atol=1e-10), (algorithm, name)
-try:
-    ms.simulate(cases[0][0], ms.problems.softmax(64, 10), ms.streams.digits(clients=21), steps=2, devices=4)
-except ms.MainstemError as error:
-    print(error)
 """
 
 
 @pytest.mark.parametrize(
-    "cases", ["1", pytest.param("0234", marks=pytest.mark.slow)], ids=["quick", "rest"]
+    "cases", ["1", pytest.param("02345", marks=pytest.mark.slow)], ids=["quick", "rest"]
 )
 def test_clients_spread_over_four_devices_give_the_same_run(cases):
     flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"
@@ -163,7 +160,6 @@ def test_clients_spread_over_four_devices_give_the_same_run(cases):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "devices must divide the 21 clients evenly" in done.stdout
 
 
 def test_stretches_are_even_where_they_can_be():

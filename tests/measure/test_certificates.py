@@ -1,9 +1,12 @@
 """Certificates against 60 digits: the truth is inside the stated interval, every time."""
 
+import re
+
 import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem.measure.certificate import certified
 from tests.measure.certificates import drawn, refuted
 
 BLOCK = 10  # instances of a test
@@ -35,3 +38,9 @@ def test_a_large_mean_of_the_targets_costs_no_digit_of_the_best(centre, dtype):
     # What cannot be seen in a regret: the targets' rounding, and that of the losses spent.
     lost = 1e-8 * centre + 1e-15 * spent
     assert abs(spent - float(found) - wanted) <= found.gaps[-1] + lost + 1e-12
+
+
+def test_a_certificate_is_rounded_up():
+    for gap in np.random.default_rng(4).lognormal(-10, 5, size=500):
+        shown = float(re.search(r"within ([^)]+)", certified("best", gap))[1])
+        assert gap <= shown <= 1.11 * gap

@@ -5,10 +5,9 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr gives the reason), 2
 """
 
 import logging
-import os
 import sys
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -28,10 +27,8 @@ from mainstem.cli import (
     status,
     sweep,
 )
-from mainstem.errors import MainstemError
+from mainstem.cli.failures import INTERRUPTED, end_interrupted, explained
 from mainstem.progress import interrupted, keep_interrupts
-
-INTERRUPTED = 130  # typer's exit code after Ctrl-C
 
 app = typer.Typer(
     name="mainstem",
@@ -83,25 +80,9 @@ def main() -> None:
         app()
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            _end_interrupted()
+            end_interrupted()
         raise
     except Exception as error:
-        if (
-            interrupted.is_set()
-        ):  # what was broken off may fail in its own way, such as a file half written
-            _end_interrupted()
-        if isinstance(error, MainstemError):
-            line = str(error)
-        elif isinstance(error, OSError):
-            line = f"{error.filename or 'the folder'}: {error.strerror or error}"
-        else:
-            raise
-        print(f"mainstem: {line}", file=sys.stderr)
-        sys.exit(1)
-
-
-def _end_interrupted() -> NoReturn:
-    print("mainstem: interrupted; the same command resumes it", file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(INTERRUPTED)  # an orderly exit would crash while a thread is inside XLA
+        if interrupted.is_set():  # what was broken off may fail in its own way: a file half written
+            end_interrupted()
+        sys.exit(explained(error))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.hosts import Coordinator, Host, Hosts, several
 
 DIVERGED = 3  # the exit code if a loss was not finite
 
@@ -27,13 +28,32 @@ def run(
         str | None, typer.Option("--x", help="The horizontal axis: uplink_bits (default: steps).")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    hosts: Hosts = None,
+    host: Host = None,
+    coordinator: Coordinator = None,
 ) -> None:
     """Run every algorithm of an experiment file, save the runs and compare them in a table and a figure.
 
-    The same command resumes interrupted runs and reuses finished ones.
+    The same command resumes interrupted runs and reuses finished ones. For several hosts, start the same command
+    on each, in a folder that all see.
 
     Example: mainstem run examples/digits.toml --set simulate.steps=200
+
+    Example: mainstem run FILE --hosts 2 --host 0 --coordinator 10.0.0.1:9000
     """
+    with several(hosts, host, coordinator) as prints:
+        _run(file, set_ or [], folder or Path("runs") / file.stem, y, x, json, prints)
+
+
+def _run(
+    file: Path,
+    changes: list[str],
+    folder: Path,
+    y: str | None,
+    x: str | None,
+    json: bool,
+    prints: bool,
+) -> None:
     from mainstem import compilation_cache
     from mainstem.errors import Diverged
     from mainstem.lab import run_file
@@ -41,7 +61,9 @@ def run(
     sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
     with compilation_cache.used():
-        rows, figure = run_file(file, set_ or [], folder or Path("runs") / file.stem, y, x)
+        rows, figure = run_file(file, changes, folder, y, x)
+    if not prints:
+        return
     if json:
         output.as_json({"runs": rows, "figure": str(figure)})
     else:

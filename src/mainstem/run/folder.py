@@ -119,10 +119,27 @@ def _part(path: Path, number: int) -> Path:
     return path / "trace" / f"{number:06d}.parquet"
 
 
-def checkpoint(path: Path, step: int, parts: int, state: Mapping[str, np.ndarray]) -> None:
-    """Writes the checkpoint: resume after `step`, with `parts` parts of the trace written."""
-    head = {"step": np.asarray(step), "parts": np.asarray(parts)}
+def checkpoint(
+    path: Path, step: int, parts: int, state: Mapping[str, np.ndarray], hosts: int = 1
+) -> None:
+    """Writes the checkpoint: resume after `step`, with `parts` parts of the trace written.
+
+    The hosts after the first have written their shares of the state; older ones are deleted.
+    """
+    head = {"step": np.asarray(step), "parts": np.asarray(parts), "hosts": np.asarray(hosts)}
     write(path / "checkpoint.npz", npz({**head, **{f"state/{k}": v for k, v in state.items()}}))
+    for share in path.glob("checkpoint-*.npz"):
+        if int(share.name.split("-")[1]) < step:
+            share.unlink(missing_ok=True)
+
+
+def checkpoint_share(path: Path, step: int, host: int, state: Mapping[str, np.ndarray]) -> None:
+    """Writes a host's share of a state; it counts when the first host has written the checkpoint of this step."""
+    write(_share(path, step, host), npz(state))
+
+
+def _share(path: Path, step: int, host: int) -> Path:
+    return path / f"checkpoint-{step}-{host}.npz"
 
 
 def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
@@ -134,6 +151,11 @@ def resume_from(path: Path) -> tuple[int, int, dict[str, np.ndarray]] | None:
     if not {"step", "parts"} <= set(content):
         raise BrokenRun(f"{path}: {found.name} is not a checkpoint: start a new folder")
     state = {k.removeprefix("state/"): v for k, v in content.items() if k.startswith("state/")}
+    for host in range(1, int(content.get("hosts", 1))):
+        share = _share(path, int(content["step"]), host)
+        if not share.exists():
+            raise BrokenRun(f"{path}: {share.name} is missing: start a new folder")
+        state |= _read_arrays(share)
     parts = int(content["parts"])
     for number in range(parts):
         if not _part(path, number).exists():
@@ -151,8 +173,8 @@ def finish(
     content = {"format": FORMAT, **summary, "sha256": seals}
     write(path / "run.json", json.dumps(content, indent=1))
     shutil.rmtree(path / "trace")
-    for name in ("checkpoint.npz", "lock"):
-        (path / name).unlink(missing_ok=True)
+    for file in (path / "checkpoint.npz", *path.glob("checkpoint-*.npz"), path / "lock"):
+        file.unlink(missing_ok=True)
 
 
 def _join(path: Path, parts: int) -> None:

@@ -1,6 +1,8 @@
 """`simulate`: runs an algorithm on a stream in a compiled program, on one machine or many."""
 
 import contextlib
+import hashlib
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 from mainstem import check
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.engines.run_context import broadcast_size
+from mainstem.engines.simulate import hosts
 from mainstem.engines.simulate.admission import common_domain
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.engines.simulate.recorder import Recorder
@@ -114,6 +117,9 @@ def completed(
     debug: bool = False,
 ) -> Completed:
     """Runs a job to its end; with a folder, from its last checkpoint on."""
+    if hosts.count() > 1:
+        content = json.dumps(job.spec, sort_keys=True).encode()
+        hosts.same("simulation", hashlib.sha256(content).hexdigest()[:8])
     several = len(job.configurations) > 1
     rollouts = [*range(job.rollouts)] if several else job.seeds
     opened = Recorder(path, job.spec, rollouts, checkpoint)

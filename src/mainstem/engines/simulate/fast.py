@@ -27,6 +27,8 @@ from mainstem.engines.simulate.stage import (
     blockwise,
     everyone,
     face,
+    participants,
+    present,
     written,
 )
 
@@ -119,7 +121,9 @@ def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
             each = jnp.broadcast_to(state.broadcast, (stage.clients, *state.broadcast.shape))
         return current_broadcast(stage, state.server), each
     each = jax.vmap(stage.algorithm.model)(clients_of(stage, state))
-    return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)
+    return current_broadcast(stage, state.server), present(
+        stage, jax.vmap(stage.problem.join)(each)
+    )
 
 
 # --- clients that are functions of the broadcast -------------------------------------------------
@@ -145,7 +149,7 @@ def _shared_round(
         rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
         return state, _counted(rows, shape.length, 0, 0)
     algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
-    heard = algorithm.participation.heard(stage.key, t, stage.clients)
+    heard = participants(stage, t)
     if shape.cohort is None and _fuses(stage, shape):
         ks = everyone(stage)
         collected, faced = _gradients(stage, broadcast, pieces, t, ks, heard)
@@ -338,11 +342,11 @@ def _exchanged(stage: Stage, state: Local, t: Any, shape: Shape) -> tuple[Local,
     if not shape.sync:
         return state._replace(clients=carried(stage, state.clients)), jnp.int32(0), jnp.int32(0)
     algorithm, ks = stage.algorithm, everyone(stage)
-    heard = algorithm.participation.heard(stage.key, t, stage.clients)
+    heard = participants(stage, t)
     clients, bodies, weights = uploaded(stage, state.clients, heard, t, ks)
     base = None
     if algorithm.collect.based:
-        base = jnp.broadcast_to(state.broadcast, (stage.clients, state.broadcast.size))
+        base = jnp.broadcast_to(state.broadcast, (len(ks), state.broadcast.size))
     got = Arrivals(bodies, weights, ks, jnp.broadcast_to(t, ks.shape), base)
     collected = algorithm.collect.gather(got, stage.clients)
     server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)

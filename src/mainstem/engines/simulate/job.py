@@ -10,7 +10,7 @@ import numpy as np
 
 from mainstem.base import Algorithm, Problem, Stream, cast
 from mainstem.engines import error_feedback
-from mainstem.engines.simulate import chunks, fast, links, reference
+from mainstem.engines.simulate import chunks, fast, hosts, links, reference
 from mainstem.engines.simulate.devices import Layout, on_devices
 from mainstem.engines.simulate.program import Plan, Program, Values
 from mainstem.engines.simulate.stage import Shape
@@ -101,6 +101,7 @@ class Job:
         )
         if not self.quick:
             wires = wires.fitted(self.stream.clients, self.steps + 1)
+            wires = wired(*(self.layout.lengthened(each, 0) for each in (wires.up, wires.down)))
             syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
             plan = plan._replace(
                 path=reference,
@@ -113,7 +114,7 @@ class Job:
         (algorithm, problem), varied = stacked(made)
         fixed = wires, self.weights
         sampler = on_devices(self.stream, self.dtype, self.layout)
-        placed = self.layout.put(cast((algorithm, problem, fixed), self.dtype), None)
+        placed = self.layout.put(cast((algorithm, problem, fixed), self.dtype))
         if len(made) > 1:
             plan = plan._replace(varied=varied + (False,) * len(jax.tree.leaves((sampler, *fixed))))
         algorithm, problem, (wires, weights) = placed
@@ -125,6 +126,7 @@ class Job:
         shares = fast.shares(program.stage)
         batched = self.quick and not shares and size <= chunks.STORED
         most = self.chunk or chunks.budget(self.stream, size, self.rollouts, batched)
+        most = hosts.agreed(most)
         batched = batched and period <= most  # else a round does not fit in memory
         if not self.quick:
             return chunks.by_flags(self.algorithm, self.steps, after, most)

@@ -151,7 +151,7 @@ def _stage(values: Values, plan: Plan, key: Any, drawn: Any) -> Stage:
         values.weights,
         values.wires,
         plan.slots,
-        plan.layout.spread,
+        plan.layout,
         values.problem.block if jax.default_backend() == "cpu" else None,
     )
 
@@ -177,12 +177,12 @@ def _advance(
         key, drawn, pieces = given
         stage = _stage(values, plan, key, drawn)
         state, rows = plan.path.advance(stage, state, feed._replace(pieces=pieces), shape)
-        return state, plan.layout.whole(gathered(rows))
+        return state, gathered(rows)
 
     state, rows = _each(one, values, plan, state, (key, drawn, feed.pieces))
     if plan.varied is not None and plan.many:  # one axis for all rollouts
         rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
-    return state, rows
+    return state, plan.layout.whole(rows)
 
 
 @functools.partial(jax.jit, static_argnames="plan")
@@ -193,7 +193,7 @@ def _models(values: Values, state: Any, plan: Plan) -> Any:
     models = _each(one, values, plan, state, ())
     if plan.varied is not None and plan.many:
         models = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), models)
-    return models
+    return plan.layout.whole(models)
 
 
 @functools.partial(jax.jit, static_argnames="plan")

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 from filelock import BaseFileLock
 
-from mainstem.engines.simulate.devices import memory
+from mainstem.engines.simulate import hosts, shares
+from mainstem.engines.simulate.devices import memory, placed
 from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
@@ -40,16 +41,25 @@ class Recorder:
         self._first = 1  # the first pending step
         self._saved = time.monotonic()
         self._state: dict[str, np.ndarray] | None = None
-        self._lock = None if path is None else _lock_folder(path, spec)
+        self._lock: BaseFileLock | None = None
         try:
             if path is not None:
+                hosts.by_first(lambda: self._claim(path, spec))
                 self._reopen(path)
         except BaseException:
             self.close()
             raise
 
+    def _claim(self, path: Path, spec: Mapping[str, Any]) -> None:
+        self._lock = _lock_folder(path, spec)
+
     def _reopen(self, path: Path) -> None:
         found = folders.resume_from(path)
+        hosts.same(f"checkpoint in {path}", None if found is None else found[0])
+        if not path.is_dir():
+            raise BrokenRun(
+                f"{path}: host {hosts.number()} does not see this folder of the first host"
+            )
         if found is None:
             return
         self.step, self._parts, state = found
@@ -65,14 +75,19 @@ class Recorder:
         if self._state is None:
             return state
         leaves, tree = jax.tree.flatten(state)
-        stored = [self._state.get(str(n)) for n in range(len(leaves))]
-        for old, new in zip(stored, leaves, strict=True):
-            if old is None or old.shape != new.shape or old.dtype != new.dtype:
-                raise BrokenRun(
-                    f"{self.path}: the checkpoint is of another program: start a new folder"
-                )
+        stored = shares.joined(self._state)
+        if len(stored) != len(leaves) or not all(
+            n in stored and shares.fits(stored[n], leaf) for n, leaf in enumerate(leaves)
+        ):
+            raise BrokenRun(
+                f"{self.path}: the checkpoint is of another program: start a new folder"
+            )
         return jax.tree.unflatten(
-            tree, [jax.device_put(x, y.sharding) for x, y in zip(stored, leaves, strict=True)]
+            tree,
+            [
+                placed(shares.fitted(stored[n], leaf.shape), leaf.sharding)
+                for n, leaf in enumerate(leaves)
+            ],
         )
 
     def write(self, rows: dict[str, Any], step: int) -> None:
@@ -114,24 +129,31 @@ class Recorder:
         if self.path is None:
             return False
         late = time.monotonic() - self._saved >= self.interval
-        return late or step - self._first >= PENDING
+        return bool(hosts.agreed(late or step - self._first >= PENDING))
 
     def save(self, state: Callable[[], Any], last: bool) -> None:
         """Writes what was recorded, and the `state()` of the run after it, to the folder, if there is one."""
         if self.path is None:
             return
-        columns = {name: self._column(name) for name in self._pending[0]}
-        folders.add_part(self.path, self._parts, columns, self._first, self.rollouts)
+        saved = shares.mine(jax.tree.leaves(state()))
+        if not hosts.first():
+            folders.checkpoint_share(self.path, self.step, hosts.number(), saved)
+        hosts.agreed(None)  # all shares are stored
+        if hosts.first():
+            self._commit(self.path, saved)
         self._parts += 1
-        leaves = jax.tree.leaves(jax.device_get(state()))
-        saved = {str(n): np.asarray(leaf) for n, leaf in enumerate(leaves)}
+        self._pending, self._first, self._saved = [], self.step + 1, time.monotonic()
+        self._unread = 0
+
+    def _commit(self, path: Path, saved: dict[str, np.ndarray]) -> None:
+        """Writes what was recorded, and the first host's share with all that the hosts have in common."""
+        columns = {name: self._column(name) for name in self._pending[0]}
+        folders.add_part(path, self._parts, columns, self._first, self.rollouts)
         for rollout, (step, clients) in self.diverged.items():
             saved[f"diverged {rollout}"] = np.array([step, *clients])
         if self.average is not None:
             saved["average"] = self.average
-        folders.checkpoint(self.path, self.step, self._parts, saved)
-        self._pending, self._first, self._saved = [], self.step + 1, time.monotonic()
-        self._unread = 0
+        folders.checkpoint(path, self.step, self._parts + 1, saved, hosts.count())
 
     def _watch(self, bad: np.ndarray, losses: Any) -> None:
         """Remembers where losses stop being finite: `bad` has the index of the first such step of each rollout,
@@ -147,8 +169,9 @@ class Recorder:
         """Finishes the run and returns its trace."""
         if self.path is None:
             return Columns(self._pending[0], self._column)
-        folders.finish(self.path, self._parts, model, summary)
-        return File(self.path / "trace.parquet")
+        path = self.path
+        hosts.by_first(lambda: folders.finish(path, self._parts, model, summary))
+        return File(path / "trace.parquet")
 
     def close(self) -> None:
         """Releases the folder's lock."""

@@ -24,6 +24,8 @@ from mainstem.engines.simulate.stage import (
     arrive,
     everyone,
     face,
+    participants,
+    present,
     written,
 )
 
@@ -50,7 +52,9 @@ def begin(stage: Stage) -> State:
     broadcast = current_broadcast(stage, server)
     based = stage.algorithm.collect.based
     return State(
-        server, clients, links.empty(*stage.slots, stage.clients, body(stage), broadcast, based)
+        server,
+        clients,
+        links.empty(*stage.slots, len(everyone(stage)), body(stage), broadcast, based),
     )
 
 
@@ -96,7 +100,7 @@ def uploaded(stage: Stage, clients: Any, heard: Any, t: Any, k: Any) -> Any:
 def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
     """One sync: (state, how many clients uploaded, how many received a broadcast)."""
     algorithm, ks, wires = stage.algorithm, everyone(stage), stage.wires
-    heard = algorithm.participation.heard(stage.key, t, stage.clients)
+    heard = participants(stage, t)
     clients, bodies, weights = uploaded(stage, state.clients, heard, t, ks)
     uploads = jnp.sum(weights > 0, dtype=jnp.int32)
     line = links.post(state.links, bodies, weights, t)
@@ -112,7 +116,11 @@ def exchange(stage: Stage, state: State, t: Any) -> tuple[State, Any, Any]:
         return chosen(fresh, after, client)
 
     clients = jax.vmap(downloaded)(clients, *delivery)
-    return State(server, clients, line), uploads, jnp.sum(delivery.fresh, dtype=jnp.int32)
+    return (
+        State(server, clients, line),
+        uploads,
+        jnp.sum(present(stage, delivery.fresh), dtype=jnp.int32),
+    )
 
 
 def advance(stage: Stage, state: State, feed: Feed, shape: Shape) -> tuple[State, Row]:
@@ -130,4 +138,6 @@ def advance(stage: Stage, state: State, feed: Feed, shape: Shape) -> tuple[State
 def models(stage: Stage, state: State) -> tuple[Any, Any]:
     """The server's model and each client's; of a personal problem, the server has no own part."""
     each = jax.vmap(stage.algorithm.model)(state.clients)
-    return current_broadcast(stage, state.server), jax.vmap(stage.problem.join)(each)
+    return current_broadcast(stage, state.server), present(
+        stage, jax.vmap(stage.problem.join)(each)
+    )

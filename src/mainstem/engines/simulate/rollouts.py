@@ -4,17 +4,17 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
 from mainstem import progress as progress_bar
 from mainstem.base import cast
-from mainstem.engines.simulate import chunks, debugger, workers
+from mainstem.engines.simulate import chunks, debugger, hosts, workers
 from mainstem.engines.simulate.job import Job, keys_of
 from mainstem.engines.simulate.program import Program, gathered
 from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.stage import Feed, Shape
+from mainstem.errors import MainstemError
 
 
 class Group:
@@ -23,8 +23,14 @@ class Group:
     def __init__(self, job: Job, seeds: list[int], program: Program):
         self.job, self.seeds, self.program = job, seeds, program
         keys, drawn = keys_of(seeds), [job.stream.drawn(seed) for seed in seeds]
-        self.key = job.layout.put(keys if job.many else keys[0], None)
-        self.drawn = job.layout.put(cast(self._stacked(drawn), job.dtype), None)
+        self.key = job.layout.put(keys if job.many else keys[0], seeds=self._axis)
+        stacked = cast(self._stacked(drawn), job.dtype)
+        self.drawn = job.layout.put(stacked, seeds=self._axis)
+
+    @property
+    def _axis(self) -> int | None:
+        """The axis of the seeds in what differs between them."""
+        return 0 if self.job.many else None
 
     def _stacked(self, each: list[Any]) -> Any:
         """The values stacked with the seeds' axis first, if there is one."""
@@ -36,8 +42,9 @@ class Group:
         """The input of a chunk, on the devices."""
         job, chunk = self.job, self.job.stream.chunk
         pieces = self._stacked([chunk(seed, current.first, current.last) for seed in self.seeds])
-        placed = job.layout.put(cast(pieces, job.dtype), 2 if job.many else 1)
-        return Feed(jnp.int32(current.first), placed, current.flags)
+        pieces = cast(pieces, job.dtype)
+        placed = job.layout.put(pieces, seeds=self._axis, clients=2 if job.many else 1)
+        return Feed(np.int32(current.first), placed, current.flags)
 
     def advance(self, state: Any, feed: Feed, shape: Shape) -> Any:
         """The state after a chunk, and its rows."""
@@ -101,6 +108,8 @@ def _on_host(done: tuple[Any, Any]) -> tuple[Any, Any]:
 
 def debugged(job: Job, program: Program, recorder: Recorder) -> Any:
     """Runs all steps in turn, uncompiled, for the only seed; returns the final state."""
+    if hosts.count() > 1:
+        raise MainstemError("simulate: debug needs a single host")
     if job.many or recorder.step:
         raise check.refuse("simulate", "debug", "have one seed and no run to resume", job.seeds)
     group = Group(job, job.seeds, program)

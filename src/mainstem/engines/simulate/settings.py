@@ -53,13 +53,14 @@ def settings_of(
     if chunk is not None:
         check.integer(owner, "chunk", chunk, least=1)
     check.instance(owner, "network", network, wired, "network(up=1)")
+    listed = _seeds(owner, seed, seeds)
     return Settings(
         steps=steps,
-        seeds=_seeds(owner, seed, seeds),
+        seeds=listed,
         wires=wired() if network.instant else network.fitted(stream.clients, steps),
         dtype=dtype,
         weights=_weights(owner, weights, stream.clients),
-        layout=layout(devices, stream.clients),
+        layout=layout(devices, len(listed)),
         plain=plain,
         chunk=chunk,
     )

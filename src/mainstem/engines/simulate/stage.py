@@ -23,6 +23,7 @@ from mainstem.base import (
     Setting,
     constant,
 )
+from mainstem.engines.simulate.devices import Layout
 from mainstem.measure.predicted import PREDICTED, Predicted
 from mainstem.parts.network import network
 from mainstem.run.trace import per_client
@@ -51,7 +52,6 @@ MEASURES = ("average", "collective", "consensus", "deviation", "expected", *PRED
 # A row's entries for the recorder, which are not columns of the trace.
 EACH_LOSS, BAD_STEP = "each client's loss", "first step with a loss that is not finite"
 Row = dict[str, jax.Array]  # the values recorded for a step, by name
-Spread = Callable[[jax.Array], jax.Array]  # shards an array over the devices by its client axis
 
 
 class Stage(NamedTuple):
@@ -67,7 +67,7 @@ class Stage(NamedTuple):
     weights: Any  # lambda_i of Agarwal et al. 2020, eq. (1), or None
     wires: network
     slots: tuple[int, int]  # the messages that a link can hold, up and down
-    spread: Spread
+    layout: Layout
     block: int | None  # clients at a time; None: all at once
 
     @property
@@ -98,8 +98,21 @@ def blockwise(stage: Stage, function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def everyone(stage: Stage) -> jax.Array:
-    """All clients, sharded over the devices: what is computed from them is sharded likewise."""
-    return stage.spread(jnp.arange(stage.clients, dtype=jnp.int32))
+    """All clients and the absent ones, sharded over the devices; what is computed from them is so too."""
+    padded = stage.layout.padded(stage.clients)
+    return stage.layout.spread(jnp.arange(padded, dtype=jnp.int32))
+
+
+def present(stage: Stage, tree: Any) -> Any:
+    """What is recorded of `everyone`: without the absent clients."""
+    return stage.layout.present(tree, stage.clients)
+
+
+def participants(stage: Stage, t: Any) -> jax.Array:
+    """Which clients participate in the sync of step t; no absent one does."""
+    heard = stage.algorithm.participation.heard(stage.key, t, stage.clients)
+    absent = stage.layout.padded(stage.clients) - stage.clients
+    return jnp.pad(heard, (0, absent)) if absent else heard
 
 
 def arrive(stage: Stage, pieces: Any, t: Any, k: Any) -> Sample:
@@ -120,6 +133,7 @@ def written(stage: Stage, models: Any, faced: Faced, t: Any, pieces: Any) -> Row
 
     `models` are those of all clients, or a single one if all clients share it.
     """
+    models, faced, pieces = present(stage, (models, faced, pieces))
     row = {"loss": averaged(faced.loss), EACH_LOSS: faced.loss}
     row |= {name: averaged(each) for name, each in faced.metrics.items()}
     if stage.weights is not None:
@@ -185,7 +199,7 @@ def _measured(name: str, stage: Stage, models: Any, faced: Faced, t: Any) -> jax
         return averaged(jnp.sum((models - center) ** 2, axis=1))
     if name == "collective":  # (1/m) sum of l_t(x_i), Mitra et al. 2021, eq. (2)
         return _collective(stage, models, faced)
-    ks = everyone(stage)
+    ks = present(stage, everyone(stage))
     expected = _mean_form(jax.vmap(lambda k: stage.sampler.expected(t, k))(ks))
     if name == "virtual":  # the expected loss of the mean model, Sahu et al. 2026, Lemma 1
         return jnp.asarray(expected.value(center))
