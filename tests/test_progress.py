@@ -15,7 +15,7 @@ def test_lines_are_logged_once_in_a_while(monkeypatch, caplog):
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with (
         caplog.at_level(logging.INFO, "mainstem"),
-        progress.bar("fedogd", 100, 20, None) as reached,
+        progress.bar(lambda: "fedogd", 100, 20, None) as reached,
     ):
         for step in (30, 40, 60, 80, 100):
             clock[0] += 20
@@ -30,7 +30,7 @@ def test_nothing_is_logged_if_it_is_not_wanted(monkeypatch, caplog):
     monkeypatch.setattr(progress, "LOGGED", -1.0)
     with (
         caplog.at_level(logging.INFO, "mainstem"),
-        progress.bar("fedogd", 100, 0, False) as reached,
+        progress.bar(lambda: "fedogd", 100, 0, False) as reached,
     ):
         reached(50)
     assert not caplog.records

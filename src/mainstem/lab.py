@@ -85,8 +85,10 @@ def sweep_file(
         return experiment.configured(changed, str(path))
 
     found = sweep(make, grid, asked.stream, y=y, folder=folder, **asked.settings)
-    figure = figures.save(found.figure, folder / "sweep.png")
-    (folder / "sweep.csv").write_text(tables.as_csv(found.rows))
+    figure = folder / "sweep.png"
+    if hosts.first():
+        figures.save(found.figure, figure)
+        (folder / "sweep.csv").write_text(tables.as_csv(found.rows))
     return found, figure
 
 

@@ -30,7 +30,9 @@ def keep_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def bar(
+    title: Callable[[], str], steps: int, done: int, wanted: bool | None
+) -> Iterator[Callable[[int], None]]:
     """Yields a function to call with the step reached; `wanted` None: a bar only if stderr is a terminal."""
     with _bar(title, steps, done, wanted) as shown:
 
@@ -43,7 +45,9 @@ def bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Call
 
 
 @contextlib.contextmanager
-def _bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def _bar(
+    title: Callable[[], str], steps: int, done: int, wanted: bool | None
+) -> Iterator[Callable[[int], None]]:
     if wanted is None:
         wanted = sys.stderr.isatty()
         if not wanted:
@@ -68,11 +72,11 @@ def _bar(title: str, steps: int, done: int, wanted: bool | None) -> Iterator[Cal
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=steps, completed=done)
+        task = progress.add_task(title(), total=steps, completed=done)
         yield lambda step: progress.update(task, completed=step)
 
 
-def _logged(title: str, steps: int, done: int) -> Callable[[int], None]:
+def _logged(title: Callable[[], str], steps: int, done: int) -> Callable[[int], None]:
     """Logs the step reached, with the time left, once in a while."""
     begun = latest = time.monotonic()
 
@@ -83,6 +87,6 @@ def _logged(title: str, steps: int, done: int) -> Callable[[int], None]:
             return
         latest = now
         left = (now - begun) / (step - done) * (steps - step)
-        log.info("%s: step %d of %d, about %.0f s left", title, step, steps, left)
+        log.info("%s: step %d of %d, about %.0f s left", title(), step, steps, left)
 
     return reached

@@ -13,6 +13,7 @@ import numpy as np
 
 from mainstem import random
 from mainstem.base import SEVERAL, At, Flat, Problem, Sample, Sampler, Stream, cast
+from mainstem.value import once
 
 
 def at_one(key: Any, purpose: int, t: Any, k: Any) -> At:
@@ -59,9 +60,13 @@ def first_samples(stream: Stream) -> Sample:
 
 def first_shapes(stream: Stream) -> Sample:
     """The shapes of `first_samples`, without computing the samples."""
-    pieces = _head(stream.chunk(0, 1, 1))
-    make = functools.partial(_first, clients=stream.clients)
-    return jax.eval_shape(make, stream.device, stream.drawn(0), pieces)
+
+    def shapes() -> Sample:
+        pieces = _head(stream.chunk(0, 1, 1))
+        make = functools.partial(_first, clients=stream.clients)
+        return jax.eval_shape(make, stream.device, stream.drawn(0), pieces)
+
+    return once(stream, f"shapes {jnp.result_type(float)}", shapes)
 
 
 @functools.partial(jax.jit, static_argnames="clients")

@@ -48,11 +48,11 @@ def _python(*words, **more):
 def _ended(processes, limit=600):
     """(exit code, stdout, stderr) of each."""
     try:
-        said = [each.communicate(timeout=limit) for each in processes]
+        output = [each.communicate(timeout=limit) for each in processes]
     finally:
         for each in processes:
             each.kill()
-    return [(each.returncode, *both) for each, both in zip(processes, said, strict=True)]
+    return [(each.returncode, *both) for each, both in zip(processes, output, strict=True)]
 
 
 def _stored(folder, count, up, names):

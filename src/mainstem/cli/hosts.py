@@ -109,12 +109,12 @@ def _wait_for(child: int, noise: IO[str]) -> NoReturn:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code < 0:
         noise.seek(0)
-        said = noise.read()
+        output = noise.read()
         line = f"this host was ended by {signal.Signals(-code).name}"
-        if _OF_JAX.search(said):
+        if _OF_JAX.search(output):
             line = "another host is gone, or the network to it, so all hosts end: the same command resumes"
         else:
-            sys.stderr.write(said)
+            sys.stderr.write(output)
         print(f"mainstem: {line}", file=sys.stderr)
         code = REFUSED
     end_now(code)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.hosts import Coordinator, Host, Hosts, several
 
 
 def sweep(
@@ -22,13 +23,24 @@ def sweep(
         str | None, typer.Option("--y", help="What is compared: accuracy, mse, loss, a column.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    hosts: Hosts = None,
+    host: Host = None,
+    coordinator: Coordinator = None,
 ) -> None:
     """Run every point of the grid in the table [sweep] of an experiment file, and find the best one.
 
     Points that differ in numbers alone are one compiled program. The same command resumes an interrupted sweep.
+    For several hosts, start the same command on each, in a folder that all see.
 
     Example: mainstem sweep examples/sweep.toml --set simulate.steps=200
     """
+    with several(hosts, host, coordinator) as prints:
+        _sweep(file, set_ or [], folder or Path("runs") / f"{file.stem}-sweep", y, json, prints)
+
+
+def _sweep(
+    file: Path, changes: list[str], folder: Path, y: str | None, json: bool, prints: bool
+) -> None:
     from mainstem import compilation_cache
     from mainstem.errors import Diverged, OnEdge
     from mainstem.lab import sweep_file
@@ -38,9 +50,9 @@ def sweep(
     warnings.simplefilter("ignore", Diverged)  # a column of the table
     warnings.simplefilter("ignore", OnEdge)  # printed below
     with compilation_cache.used():
-        found, figure = sweep_file(
-            file, set_ or [], folder or Path("runs") / f"{file.stem}-sweep", y
-        )
+        found, figure = sweep_file(file, changes, folder, y)
+    if not prints:
+        return
     if json:
         output.as_json(
             {

@@ -112,7 +112,7 @@ def regret_of(
 def _solved(solve: Callable[[Question], Hindsight], questions: list[Question]) -> list[Hindsight]:
     """The answers, with a progress bar; after the first, which compiles for all, several at a time."""
     with progress.bar(
-        "regret", len(questions), 0, None if len(questions) > 1 else False
+        lambda: "regret", len(questions), 0, None if len(questions) > 1 else False
     ) as reached:
         found = [solve(questions[0])]
         reached(1)

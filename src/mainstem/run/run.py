@@ -43,7 +43,7 @@ class Run:
 
     def __init__(
         self,
-        spec: dict[str, Any],
+        spec: dict[str, Any] | Callable[[], dict[str, Any]],
         summary: Summary,
         trace: Mapping[str, np.ndarray],
         model: Mapping[str, np.ndarray],
@@ -53,7 +53,7 @@ class Run:
         domain: Domain | None,
         folder: Path | None = None,
     ):
-        self.spec = spec
+        self._spec = spec
         self.summary = summary
         self.trace = trace
         self.models = model
@@ -62,6 +62,14 @@ class Run:
         self._stream = stream
         self.domain = domain
         self.folder = folder  # where it was saved
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_spec": self.spec}
+
+    @functools.cached_property
+    def spec(self) -> dict[str, Any]:
+        """What was run, in the form of an experiment file."""
+        return self._spec() if callable(self._spec) else self._spec
 
     @functools.cached_property
     def stream(self) -> Stream | None:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ def simulate(
     job = admitted((Configuration(algorithm, problem),), stream, found, measure)
     path = None if folder is None else Path(folder)
     try:
-        done = completed(job, path, checkpoint, name_of(job.algorithm), progress, debug)
+        done = completed(job, path, checkpoint, lambda: name_of(job.algorithm), progress, debug)
     except FinishedRun:
         return load(Path(folder or ""), algorithm=job.algorithm, problem=problem, stream=stream)
     run = Run(
@@ -112,13 +112,13 @@ def completed(
     job: Job,
     path: Path | None,
     checkpoint: float,
-    title: str,
+    title: Callable[[], str],
     progress: bool | None,
     debug: bool = False,
 ) -> Completed:
     """Runs a job to its end; with a folder, from its last checkpoint on."""
     if hosts.count() > 1:
-        content = json.dumps(job.spec, sort_keys=True).encode()
+        content = json.dumps(job.spec(), sort_keys=True).encode()
         hosts.same("simulation", hashlib.sha256(content).hexdigest()[:8])
     several = len(job.configurations) > 1
     rollouts = [*range(job.rollouts)] if several else job.seeds

@@ -1,7 +1,6 @@
 """Job: the checked arguments of a simulation, for one algorithm or for several configurations of one."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -67,7 +66,6 @@ class Job:
         """The number of runs: one for each configuration and seed."""
         return len(self.configurations) * len(self.seeds)
 
-    @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The job in the form of an experiment file."""
         settings: dict[str, Any] = {

@@ -26,7 +26,11 @@ class Recorder:
     """Collects rows; with a folder it writes them to disk, together with a checkpoint."""
 
     def __init__(
-        self, path: Path | None, spec: Mapping[str, Any], rollouts: list[int], interval: float
+        self,
+        path: Path | None,
+        spec: Callable[[], Mapping[str, Any]],
+        rollouts: list[int],
+        interval: float,
     ):
         self.path = path
         self.rollouts = rollouts  # their seeds, or numbers
@@ -50,8 +54,8 @@ class Recorder:
             self.close()
             raise
 
-    def _claim(self, path: Path, spec: Mapping[str, Any]) -> None:
-        self._lock = _lock_folder(path, spec)
+    def _claim(self, path: Path, spec: Callable[[], Mapping[str, Any]]) -> None:
+        self._lock = _lock_folder(path, spec())
 
     def _reopen(self, path: Path) -> None:
         found = folders.resume_from(path)
@@ -71,7 +75,7 @@ class Recorder:
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
-        """`state` itself at the start of a run; the state of the checkpoint when the run is resumed."""
+        """The state of the checkpoint from which the run is resumed; `state` is that before step 1."""
         if self._state is None:
             return state
         leaves, tree = jax.tree.flatten(state)

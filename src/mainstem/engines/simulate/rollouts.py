@@ -1,6 +1,7 @@
 """Rollouts: run the chunks of a job in turn, for all its configurations and seeds."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -61,7 +62,11 @@ def groups_of(job: Job, program: Program) -> list[Group]:
 
 
 def run_chunks(
-    job: Job, program: Program, recorder: Recorder, title: str, progress: bool | None
+    job: Job,
+    program: Program,
+    recorder: Recorder,
+    title: Callable[[], str],
+    progress: bool | None,
 ) -> Any:
     """Runs all chunks in turn and returns the final state. While the devices compute a chunk, the host prepares
     the next one and records the one before."""
@@ -69,7 +74,8 @@ def run_chunks(
     planned = job.plan_chunks(program, recorder.step)
     with workers.pool(len(groups), job.dtype) as each:
         states = [group.program.begin(group.key, group.drawn) for group in groups]
-        states = workers.parted(recorder.restored(workers.whole(states)), len(groups))
+        if recorder.step:
+            states = workers.parted(recorder.restored(workers.whole(states)), len(groups))
         with progress_bar.bar(title, job.steps, recorder.step, progress) as reached:
             waiting: Any = None  # rows that are not recorded yet
             feeds = _feeds(job, groups, planned, 0)

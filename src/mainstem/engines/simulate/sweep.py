@@ -1,5 +1,6 @@
 """`sweep`: runs the points of a grid as few compiled programs, over configurations and seeds at once."""
 
+import functools
 import hashlib
 import itertools
 import json
@@ -76,7 +77,7 @@ def sweep(
         for block in _blocks(job):
             part = job.only(block)
             title = f"{name_of(job.algorithm)} ({len(runs)} of {len(points)} points done)"
-            done = _done(part, folder, checkpoint, title, progress)
+            done = _done(part, folder, checkpoint, functools.partial(str, title), progress)
             for n, run in zip(block, _runs(part, done), strict=True):
                 runs[group[n]] = run
     ordered = [runs[n] for n in range(len(points))]
@@ -148,13 +149,17 @@ def _blocks(job: Job) -> Iterator[range]:
 
 
 def _done(
-    job: Job, folder: str | Path | None, checkpoint: float, title: str, progress: bool | None
+    job: Job,
+    folder: str | Path | None,
+    checkpoint: float,
+    title: Callable[[], str],
+    progress: bool | None,
 ) -> Completed:
     """The block's rollouts, computed or read from its folder, whose name has a fingerprint of all they depend
     on."""
     if folder is None:
         return completed(job, None, checkpoint, title, progress)
-    content = hashlib.sha256(json.dumps(job.spec, sort_keys=True).encode()).hexdigest()
+    content = hashlib.sha256(json.dumps(job.spec(), sort_keys=True).encode()).hexdigest()
     path = Path(folder) / f"{name_of(job.algorithm)}-{content[:8]}"
     try:
         return completed(job, path, checkpoint, title, progress)
