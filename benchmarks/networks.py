@@ -64,6 +64,14 @@ def cnn(setting: Setting) -> Iterator[Result]:
     row = Row("cnn-fedogd", f"FedOGD, {title}", PER_STEP, steps, sides)
     cost = limits.fedogd(limits.CNN, clients, IMAGE)
     yield compare(row._replace(cost=cost, goal=0.6 if on_gpu else None), setting)
+    if on_gpu:
+        short = workloads.cnn(clients, steps, precision="bfloat16")
+        sides = [
+            Side("mainstem, layers in bfloat16", ready(short.run("fedogd"))),
+            Side("mainstem", ready(work.run("fedogd"))),
+        ]
+        row = Row("cnn-fedogd-bfloat16", f"FedOGD in bfloat16, {title}", PER_STEP, steps, sides)
+        yield compare(row._replace(goal=0.45), setting)
     plan = work.plan
     planned = plan.rate, plan.levels, plan.blocks, 0
     general, hand = {"gradients": "vmapped_as_it_is", **natural}, {"gradients": "unfolded"}

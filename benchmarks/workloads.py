@@ -48,13 +48,13 @@ def mlp(clients: int = 1000, steps: int = 100) -> Workload:
     return _gradients(ms.problems.mlp(5), 4609, stream, (features, target), steps)
 
 
-def cnn(clients: int = 1000, steps: int = 3) -> Workload:
-    """The 34,826-parameter convolutional network."""
+def cnn(clients: int = 1000, steps: int = 3, **named: str) -> Workload:
+    """The 34,826-parameter convolutional network; `named` are fields of the problem."""
     draw = np.random.default_rng(0)
     images = draw.uniform(size=(5000, 28, 28)).astype(np.float32)
     labels = draw.integers(0, 10, 5000).astype(np.int32)
     stream = ms.streams.arrays(images, labels, clients)
-    return _gradients(ms.problems.cnn(), 34_826, stream, (images, labels), steps)
+    return _gradients(ms.problems.cnn(**named), 34_826, stream, (images, labels), steps)
 
 
 def rows(clients: int, steps: int, features: int = 10, count: int | None = None) -> Workload:

@@ -78,3 +78,21 @@ def test_vectorized_is_one_by_one(params):
     np.testing.assert_allclose(ours.loss, theirs.loss, rtol=1e-12)
     np.testing.assert_array_equal(ours.metrics["correct"], theirs.metrics["correct"])
     assert ours.informative is theirs.informative is None  # all of it is worth learning
+
+
+def test_bfloat16_is_nearly_the_same_network(params):
+    """8 bits of mantissa: a relative error of about 2^-8 in each layer; gradients come back in the run's dtype."""
+    samples = images(40, seed=2)
+    flat, _ = jax.flatten_util.ravel_pytree(params)
+    params, at = flat.astype(np.float32), At(1, np.arange(40), np.zeros((40, 2), np.uint32))
+    samples = samples._replace(shown=samples.shown.astype(np.float32))
+
+    def found(problem):
+        vectors = Flat(problem)
+        mean = lambda params: vectors.many(params, samples, at)[1].mean()  # noqa: E731
+        return jax.value_and_grad(mean)(params)
+
+    (full, slope), (short, near) = found(cnn(SIDE, 3)), found(cnn(SIDE, 3, precision="bfloat16"))
+    assert near.dtype == slope.dtype == np.float32
+    assert 0 < abs(short - full) < 0.02 * full
+    assert 0 < np.linalg.norm(near - slope) < 0.05 * np.linalg.norm(slope)

@@ -10,6 +10,7 @@ from optax import losses
 from mainstem import random
 from mainstem.problems.convolution import convolve_and_pool
 from mainstem.problems.mlp import dense
+from mainstem.problems.precision import lowered, precision_field, restored
 from mainstem.problems.supervised import Supervised
 from mainstem.random import Key
 from mainstem.value import integer, value
@@ -20,7 +21,8 @@ class cnn(Supervised):
     """A convolutional network: two 3 x 3 convolutions, each with ReLU and 2 x 2 pooling, and a dense layer.
 
     The convolutions have 32 and 64 channels. Takes images [side, side] in [0, 1]; the loss is the
-    cross-entropy of the softmax of the scores.
+    cross-entropy of the softmax of the scores. With `precision="bfloat16"` the layers are computed with 16 bits,
+    which is faster on a GPU; parameters, losses and sums over clients stay in the run's dtype.
 
     >>> cnn().parameters
     34826
@@ -28,6 +30,7 @@ class cnn(Supervised):
 
     side: int = integer(default=28, least=10)
     classes: int = integer(default=10, least=2)
+    precision: str = precision_field()
 
     block = 10
 
@@ -48,10 +51,12 @@ class cnn(Supervised):
 
     def apply_many(self, params: Any, images: Any) -> Any:
         """The scores of many images."""
+        params, images = lowered(self.precision, (params, images))
         x = jnp.reshape(images, (-1, self.side, self.side, 1))
         for layer in (params["first"], params["second"]):  # pooling first: a quarter of the work
             x = jax.nn.relu(convolve_and_pool(x, layer["weights"]) + layer["bias"])
-        return x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
+        scores = x.reshape(len(x), -1) @ params["last"]["weights"] + params["last"]["bias"]
+        return restored(self.precision, scores)
 
     def penalty(self, scores: Any, target: Any) -> Any:
         return losses.softmax_cross_entropy_with_integer_labels(scores, target)

@@ -10,12 +10,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-FEW = 8  # channels for which accelerators have no fast gradient in the kernel
+FEW = 8  # channels for which accelerators have no fast convolution, and no fast gradient in the kernel
 
 
 @jax.custom_vjp
 def convolve(images: Any, kernel: Any) -> Any:
     """Convolves `images` [n, h, w, c] with `kernel` [3, 3, c, o], without padding: [n, h - 2, w - 2, o]."""
+    if images.shape[3] < FEW:
+        return _product(images, kernel)
     return jax.lax.platform_dependent(images, kernel, cpu=_product, default=_native)
 
 
@@ -111,6 +113,14 @@ def convolve_and_pool(images: Any, kernel: Any) -> Any:
     """
     rim = kernel.shape[0] - 1
     rows, columns = ((side - rim) // 2 * 2 + rim for side in images.shape[1:3])
-    even = convolve(images[:, :rows, :columns], kernel)
-    tall = jnp.maximum(even[:, 0::2], even[:, 1::2])
-    return jnp.maximum(tall[:, :, 0::2], tall[:, :, 1::2])
+    return _pooled(convolve(images[:, :rows, :columns], kernel))
+
+
+def _pooled(even: Any) -> Any:
+    """The maximum of each 2 x 2 window. Equal maxima share the gradient, in a way that depends on the device."""
+    if jax.default_backend() == "cpu":
+        tall = jnp.maximum(even[:, 0::2], even[:, 1::2])
+        return jnp.maximum(tall[:, :, 0::2], tall[:, :, 1::2])
+    count, rows, columns, channels = even.shape
+    windows = even.reshape(count, rows // 2, 2, columns // 2, 2, channels)
+    return windows.max(axis=(2, 4))  # its gradient has no strides

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from optax import losses
 
 from mainstem import check, random
+from mainstem.problems.precision import lowered, precision_field, restored
 from mainstem.problems.supervised import Supervised, ridge_field
 from mainstem.random import Key
 from mainstem.value import integer, static, value
@@ -28,7 +29,8 @@ class mlp(Supervised):
     .. math:: x_{i+1} = \max(0, W_i^T x_i + b_i), \quad s = W_n^T x_n + b_n
 
     With `classes` the loss is the cross-entropy of the softmax of s, without it half the squared
-    error of the one score.
+    error of the one score. With `precision="bfloat16"` the layers are computed with 16 bits; parameters, losses
+    and sums over clients stay in the run's dtype.
 
     >>> mlp(features=5).parameters
     4609
@@ -38,6 +40,7 @@ class mlp(Supervised):
     classes: int | None = integer(default=None, least=2)
     hidden: Sequence[int] = static(default=(64, 64), checked=_widths)
     ridge: float | None = ridge_field()
+    precision: str = precision_field()
 
     @property
     def shape(self) -> tuple[int]:
@@ -49,9 +52,10 @@ class mlp(Supervised):
         return [dense(random.fold(key, i), *pair) for i, pair in pairs]
 
     def apply(self, params: Any, x: Any) -> Any:
+        params, x = lowered(self.precision, (params, x))
         for layer in params[:-1]:
             x = jax.nn.relu(x @ layer["weights"] + layer["bias"])
-        scores = x @ params[-1]["weights"] + params[-1]["bias"]
+        scores = restored(self.precision, x @ params[-1]["weights"] + params[-1]["bias"])
         return scores[0] if self.classes is None else scores
 
     def penalty(self, scores: Any, target: Any) -> Any:

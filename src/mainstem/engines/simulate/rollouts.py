@@ -23,26 +23,26 @@ class Group:
 
     def __init__(self, job: Job, seeds: list[int], program: Program):
         self.job, self.seeds, self.program = job, seeds, program
-        keys, drawn = keys_of(seeds), [job.stream.drawn(seed) for seed in seeds]
+        keys, drawn = keys_of(seeds), self._stacked(job.stream.drawn)
         self.key = job.layout.put(keys if job.many else keys[0], seeds=self._axis)
-        stacked = cast(self._stacked(drawn), job.dtype)
-        self.drawn = job.layout.put(stacked, seeds=self._axis)
+        self.drawn = job.layout.put(cast(drawn, job.dtype), seeds=self._axis)
 
     @property
     def _axis(self) -> int | None:
         """The axis of the seeds in what differs between them."""
         return 0 if self.job.many else None
 
-    def _stacked(self, each: list[Any]) -> Any:
-        """The values stacked with the seeds' axis first, if there is one."""
-        if not self.job.many or not jax.tree.leaves(each[0]):
-            return each[0]
-        return jax.tree.map(lambda *x: np.stack(x), *each)
+    def _stacked(self, of_seed: Callable[[int], Any]) -> Any:
+        """What each seed has, stacked with the seeds' axis first, if there is one and they have anything."""
+        first = of_seed(self.seeds[0])
+        if not self.job.many or not jax.tree.leaves(first):
+            return first
+        return jax.tree.map(lambda *x: np.stack(x), first, *map(of_seed, self.seeds[1:]))
 
     def feed(self, current: chunks.Chunk) -> Feed:
         """The input of a chunk, on the devices."""
         job, chunk = self.job, self.job.stream.chunk
-        pieces = self._stacked([chunk(seed, current.first, current.last) for seed in self.seeds])
+        pieces = self._stacked(lambda seed: chunk(seed, current.first, current.last))
         pieces = cast(pieces, job.dtype)
         placed = job.layout.put(pieces, seeds=self._axis, clients=2 if job.many else 1)
         return Feed(np.int32(current.first), placed, current.flags)
