@@ -88,11 +88,11 @@ def test_an_interrupt_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch):
     put = Layout.put
     calls = []
 
-    def interrupted(self, tree, axis):
-        calls.append(axis)
+    def interrupted(self, *arguments, **named):
+        calls.append(named)
         if len(calls) == 6:
             raise KeyboardInterrupt
-        return put(self, tree, axis)
+        return put(self, *arguments, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(Layout, "put", interrupted)
