@@ -86,6 +86,7 @@ class Prefetch:
                 with self._changed:
                     if begin >= end or self._stopping or len(self._ahead) >= AHEAD:
                         self._thread = None
+                        self._changed.notify()
                         return
                 found = Range(begin, end, self._read(begin, end))
                 with self._changed:

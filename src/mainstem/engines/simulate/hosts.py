@@ -75,6 +75,13 @@ def first() -> bool:
     return number() == 0
 
 
+def in_order(computed: Any) -> None:
+    """Waits for what the hosts compute together, on CPUs: a small program that follows could overtake it there, on
+    some of the hosts, and its messages would be taken for others."""
+    if count() > 1 and jax.default_backend() == "cpu":
+        jax.block_until_ready(computed)
+
+
 def agreed(value: Any) -> Any:
     """What the first host calls with, on every host; all must call. JSON can represent it."""
     if count() == 1:

@@ -88,10 +88,7 @@ def run_chunks(
                     reached(waiting[1])
                 states, rows = (list(part) for part in zip(*under_way(), strict=True))
                 waiting = workers.joined(rows), current.last
-                if (
-                    hosts.count() > 1
-                ):  # or two hosts could begin this chunk and what follows in another order
-                    jax.block_until_ready(waiting)  # there small programs overtake, on some hosts
+                hosts.in_order(waiting)
                 last = n + 1 == len(planned)
                 if last or recorder.due(current.last):
                     recorder.write(*waiting)
