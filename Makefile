@@ -4,7 +4,7 @@ BIN = .venv/bin
 # The tests compile thousands of small programs, so XLA is asked to spend little on each, and not to split them to
 # compile the pieces at once: both cores are busy. Without fused multiply-add, or two programs that are compared
 # would round the same formula differently.
-# A file's tests stay on one worker, or both would compile what they share.
+# A file's tests stay on one worker, or both would compile what they share; the files come as tests/conftest.py says.
 # `make test-slow` and everything else run with what JAX has by default.
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
@@ -32,7 +32,7 @@ lint: .venv/test # format, names, types, layers
 
 check: .venv/test .venv/docs
 	$(MAKE) --jobs 2 --output-sync lint docs
-	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --durations 40
+	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
 test-slow: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "slow and not long"

@@ -25,6 +25,15 @@ def _flags_of_the_gate() -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spreads the files of the federation, which often wait, evenly among the others, which compute."""
+    files = dict.fromkeys(item.path for item in items)
+    waiting = [file for file in files if file.parent.name == "federate"]
+    others = [file for file in files if file.parent.name != "federate"]
+    place = {file: n / len(group) for group in (waiting, others) for n, file in enumerate(group)}
+    items.sort(key=lambda item: place[item.path])
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_for_good() -> None:
     """Excludes everything compiled so far from garbage collection, which would only scan it again."""

@@ -28,7 +28,7 @@ name = "fedomd"
 step = 0.3
 sync = { name = "every", period = 3 }
 [simulate]
-steps = 3000
+steps = 900
 chunk = 30
 checkpoint = 0.0
 dtype = "float64"
@@ -124,7 +124,7 @@ def test_a_killed_host_ends_all_and_one_host_resumes(tmp_path, victim):
     assert "another host is gone" in error
     assert error.count("\n") == 1
     reached = _last_step(file)
-    assert 90 <= reached < 3000
+    assert 90 <= reached < 900
 
     code, out, error = _ended(
         [_python("-m", "mainstem.cli", "run", file, "--json", "--folder", tmp_path / "runs")]
@@ -137,7 +137,7 @@ def test_a_killed_host_ends_all_and_one_host_resumes(tmp_path, victim):
         ms.fedomd(0.3, sync=ms.parts.every(3)),
         ms.problems.softmax(64, 10),
         ms.streams.digits(clients=21),
-        steps=3000,
+        steps=900,
         dtype="float64",
     )
     for name in whole.columns:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from mainstem.base.domain import Domain
 from mainstem.base.types import SEVERAL, At, Form, Pair, Params, Sample, joined
@@ -295,13 +294,13 @@ def _ravel(nested: Any) -> Params:
 def _unraveller(shapes: Any) -> Callable[[Any], Any]:
     """Returns a function from a vector to arrays of these shapes."""
     leaves, tree = jax.tree.flatten(shapes)
-    ends = np.cumsum([leaf.size for leaf in leaves])
+    sizes = [leaf.size for leaf in leaves]
 
     def unravel(params: Any) -> Any:
-        parts = [
-            params[end - leaf.size : end].reshape(leaf.shape)
-            for leaf, end in zip(leaves, ends, strict=True)
-        ]
+        parts = (
+            jax.lax.split(params, sizes) if leaves else []
+        )  # its gradient joins, and adds nothing
+        parts = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
         return jax.tree.unflatten(tree, parts)
 
     return unravel

@@ -12,7 +12,7 @@ from mainstem.engines.simulate.stage import Shape
 from mainstem.replay import first_shapes
 
 CACHE = 2**23  # bytes that the samples, models and losses of one chunk may take on a CPU
-PART = 2**-6  # of an accelerator's memory, for the same
+PART = 2**-5  # of an accelerator's memory, for the same
 ROLLOUTS = 2**30  # bytes that the models of all clients of the rollouts of a sweep may take
 WORK = {"cpu": 2**32, "gpu": 2**40}  # parameters touched between two progress reports
 STORED = 4  # parameters up to which the clients' models are stored for one batched pass
