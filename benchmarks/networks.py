@@ -51,7 +51,7 @@ def mlp(setting: Setting) -> Iterator[Result]:
 
 def cnn(setting: Setting) -> Iterator[Result]:
     """The convolutional network at 1,000 clients."""
-    clients, steps = (50, 2) if setting.small else (1_000, 200 if machine.on_gpu() else 3)
+    clients, steps = (50, 2) if setting.small else (1_000, 1_000 if machine.on_gpu() else 3)
     work, on_gpu = workloads.cnn(clients, steps), machine.on_gpu()
     title = f"CNN of 34,826 parameters, {clients:,} clients"
     natural = {"layout": "as_it_is"}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mainstem.base.domain import Domain
 from mainstem.base.types import SEVERAL, At, Form, Pair, Params, Sample, joined
@@ -295,11 +296,13 @@ def _unraveller(shapes: Any) -> Callable[[Any], Any]:
     """Returns a function from a vector to arrays of these shapes."""
     leaves, tree = jax.tree.flatten(shapes)
     sizes = [leaf.size for leaf in leaves]
+    ends = np.cumsum(sizes, dtype=int)
 
     def unravel(params: Any) -> Any:
-        parts = (
-            jax.lax.split(params, sizes) if leaves else []
-        )  # its gradient joins, and adds nothing
+        if isinstance(params, np.ndarray):  # on the host, in its own dtype
+            parts: Any = [params[n - size : n] for n, size in zip(ends, sizes, strict=True)]
+        else:  # the gradient of a split joins the parts' gradients, that of slices adds them
+            parts = jax.lax.split(params, sizes) if sizes else []
         parts = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
         return jax.tree.unflatten(tree, parts)
 
