@@ -10,7 +10,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_parallel_codegen_split_count=1"
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu bench-federation performance soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu bench-federation performance soak figures results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -59,6 +59,9 @@ bench: .venv/bench
 # An environment of its own: pfl-research wants older packages than constraints.txt, and Python before 3.13.
 bench-gpu: .venv-gpu # on a machine with an NVIDIA GPU; 8 minutes on an H200
 	.venv-gpu/bin/python -m benchmarks.gpu --json docs/performance/gpu.json
+
+test-gpu: .venv-gpu # a GPU and a CPU draw the same samples
+	.venv-gpu/bin/python -m tests.streams.on_a_gpu
 
 .venv-gpu: pyproject.toml
 	test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu

@@ -11,6 +11,7 @@ from benchmarks.compare import PER_ROUND, Action, Result, Row, Setting, Side, co
 from benchmarks.peers import jax_fedavg
 
 BATCH, STEP, IMAGE = 10, 0.01, 32 * 32 * 3 + 1
+PROCESSES = 5  # of pfl-research on one device
 
 
 def main(setting: Setting) -> Iterator[Result]:
@@ -26,11 +27,17 @@ def main(setting: Setting) -> Iterator[Result]:
 
         return pfl_fedavg.fedavg(*work.data, rounds, BATCH, STEP)
 
+    def processes() -> Action:
+        from benchmarks.peers import pfl_processes
+
+        return pfl_processes.fedavg(*work.data, rounds, BATCH, STEP, min(PROCESSES, users))
+
     sides = [
         Side("mainstem", ready(work.run("dynamic_fedavg"))),
         Side("bare JAX, clients in turn", ready(bare(False))),
         Side("bare JAX, clients at once (vmap)", ready(bare(True))),
         Side("pfl-research, one process", pfl),
+        Side(f"pfl-research, {PROCESSES} processes that do not communicate", processes),
     ]
     title = f"FedAvg, CNN of 1,626,442 parameters, {users} users with {images} images, batches of {BATCH}"
     cost = limits.fedavg(limits.CIFAR, users, images, BATCH, IMAGE)
