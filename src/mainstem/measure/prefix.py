@@ -53,7 +53,7 @@ class Prefix:
         """The first model, as a vector."""
         with jax.enable_x64(True):
             key = random.fold(random.root(self.seed), random.INIT)
-            first = jax.jit(Flat(self.problem).init)(key)
+            first = _first_model(self.problem, key)
             return np.asarray(self.domain.project(first), np.float64)
 
     @functools.cached_property
@@ -150,6 +150,11 @@ def _summed(
         return then(jax.lax.scan(add, one(first), rest)[0])
 
     return jax.lax.map(stretch, parts)
+
+
+@jax.jit
+def _first_model(problem: Problem, key: Any) -> Any:
+    return Flat(problem).init(key)
 
 
 @functools.lru_cache(maxsize=32)

@@ -7,17 +7,15 @@ restored.
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from mainstem import random
 from mainstem.base import Arrivals
-from mainstem.engines import run_context
 from mainstem.engines.federate.hub.carried_over import carried_over
 from mainstem.engines.federate.hub.client_records import ClientRecords
+from mainstem.engines.federate.hub.merging import first_state, merging
 from mainstem.engines.federate.hub.upload_format import UploadFormat
 from mainstem.engines.federate.protocol.messages import (
     LAST_STEP,
@@ -67,13 +65,10 @@ class Aggregator:
         self._based = document.algorithm.collect.based
         self._syncs = SyncSteps(document.algorithm.sync)
         self._due = -1, 0  # (a step, the next sync step after it)
-        self._key = random.root(document.rules.seed)
         with document.precision():
-            self._merge = jax.jit(partial(_merged, document))
-            self._current = jax.jit(lambda server: run_context.current_broadcast(document, server))
-            self._encode = jax.jit(partial(_encoded, document, self._key))
-            self.server = jax.jit(partial(_started, document, self._key))()
-            self.model = np.asarray(self._current(self.server))
+            self._compiled = merging(document)
+            self.server = self._compiled.started(document.start)
+            self.model = np.asarray(self._compiled.current(self.server))
         self.bases = {
             0: self.model
         }  # recent broadcasts by version, for algorithms that need them to merge
@@ -206,7 +201,7 @@ class Aggregator:
         rows = [self.waiting[key] for key in sorted(self.waiting)]
         with document.precision():
             arrivals = self._arrivals(rows)
-            self.server, params = self._merge(self.server, arrivals, np.int32(self.step))
+            self.server, params = self._compiled.merge(self.server, arrivals, np.int32(self.step))
         entered = [self._count(row) for row in rows]  # while the merge is computed
         self.waiting, self.uploaded = {}, Counter()
         self.model = np.asarray(params)
@@ -233,7 +228,7 @@ class Aggregator:
         self.waiting, self.uploaded = {}, Counter()
         self.server = self.server._replace(state=server.state) if self._guards else server
         with self.document.precision():
-            self.model = np.asarray(self._current(self.server))
+            self.model = np.asarray(self._compiled.current(self.server))
         self.records.watch.restart()
         self._store_base()
         return dropped
@@ -263,7 +258,7 @@ class Aggregator:
         if codec is None:
             return self.model.tobytes()
         with self.document.precision():
-            code = self._encode(self.model, np.int32(self.step))
+            code = self._compiled.encode(self.model, np.int32(self.step))
         return codec.pack(jax.tree.map(np.asarray, code))
 
     def _arrivals(self, rows: list[Accepted]) -> Arrivals:
@@ -307,7 +302,7 @@ class Aggregator:
         rows = [(k, old[name]) for name, k in self.indices.items() if name in old]
         with self.document.precision():
             server = carried_over(before.server, self.server, self._shapes, rows)
-            self.server, self.model = server, np.asarray(self._current(server))
+            self.server, self.model = server, np.asarray(self._compiled.current(server))
         self.records.take(before.records, rows)
         if self.document.lockstep:  # those that come begin where the others are
             added = set(self.indices.values()) - {new for new, _ in rows}
@@ -323,7 +318,7 @@ class Aggregator:
 
     def _shapes(self, clients: int) -> Any:
         """The shapes of the server's state for so many clients."""
-        return jax.eval_shape(partial(_started, self.document, self._key, clients))
+        return first_state(self.document, clients)
 
     # --- snapshots ---------------------------------------------------------------------------------
 
@@ -359,29 +354,10 @@ class Aggregator:
         stored = [found.arrays[f"server {n}"] for n in range(len(leaves))]
         with self.document.precision():
             self.server = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
-            self.model = np.asarray(self._current(self.server))
+            self.model = np.asarray(self._compiled.current(self.server))
         self.records.restore(found.arrays, found.values["refused"])
         self.epoch, self.version = found.values["epoch"], found.values["version"]
         self.step, self.most_pending = found.values["step"], found.values["pending"]
         self.bases = {}
         self._store_base()
         return int(found.values["sequence"]), bool(found.values["unfinished"])
-
-
-def _started(document: RunDocument, key: Any, clients: int | None = None) -> Any:
-    """The first state of the server, for the clients of the run or for so many."""
-    setting = document.setting if clients is None else document.setting._replace(clients=clients)
-    first = run_context.first_params(document, key) if document.start is None else document.start
-    return document.algorithm.start(first, setting)[0]
-
-
-def _encoded(document: RunDocument, key: Any, params: Any, t: Any) -> Any:
-    codec = document.algorithm.downlink
-    assert codec is not None
-    return run_context.encoded_broadcast(codec, params, key, t)
-
-
-def _merged(document: RunDocument, server: Any, got: Arrivals, t: Any) -> tuple[Any, Any]:
-    algorithm = document.algorithm
-    collected = algorithm.collect.gather(got, document.setting.clients)
-    return algorithm.merge(server, collected, document.gradient, t)
