@@ -58,8 +58,9 @@ def test_a_difference_is_stated_with_both_numbers(nats_server, monkeypatch):
 
     async def tampered(hub):
         await honest(hub)
-        real = hub.aggregator._merge
-        hub.aggregator._merge = lambda server, got, t: real(server, got, t + 1)
+        real = hub.aggregator._compiled
+        late = real._replace(merge=lambda server, got, t: real.merge(server, got, t + 1))
+        hub.aggregator._compiled = late
 
     monkeypatch.setattr(Hub, "open", tampered)
     with pytest.raises(AssertionError, match=r"the hub's model.*: .* and .* differ at \[\d+\]"):
