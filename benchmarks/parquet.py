@@ -68,7 +68,7 @@ def measured(code: str, folder: Path) -> tuple[float, float]:
     if done.returncode:
         raise RuntimeError(done.stderr)
     speed, peak = map(float, done.stdout.split()[-2:])
-    return speed, peak / 1024
+    return speed, peak / 2**20
 
 
 def main(gigabytes: float = 1.0) -> None:

@@ -19,6 +19,11 @@ from mainstem.engines.simulate.devices import Layout
 from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shape, Stage
 from mainstem.parts import network
 
+# XLA divides an operation among the cores if it may read much, as the choice of a few rows of a large table. To
+# start and to await the threads takes 6 us each time: below so many clients, one thread is faster.
+FEW = 2**15
+SERIAL = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+
 
 class Path(Protocol):
     """How a run is computed: the reference path, or the fast one, which gives the same numbers."""
@@ -95,12 +100,18 @@ class Program:
     def advance(self, state: Any, key: Any, drawn: Any, feed: Feed, shape: Shape) -> Any:
         """The state after a chunk, and its rows. Two threads that ask for one shape compile it once."""
         given = self.values, state, key, drawn, feed
+        compiled = _advance_serially if self._serial else _advance
         if shape in self._known:
-            return _advance(*given, plan=self.plan, shape=shape)
+            return compiled(*given, plan=self.plan, shape=shape)
         with self._lock:
-            done = _advance(*given, plan=self.plan, shape=shape)
+            done = compiled(*given, plan=self.plan, shape=shape)
             self._known.add(shape)
         return done
+
+    @property
+    def _serial(self) -> bool:
+        """Whether each operation of a step is computed in one thread of a CPU."""
+        return jax.default_backend() == "cpu" and self.plan.clients < FEW
 
     def models(self, state: Any) -> Any:
         """The server's model and each client's."""
@@ -169,8 +180,7 @@ def _begin(values: Values, key: Any, drawn: Any, plan: Plan) -> Any:
     return _each(one, values, plan, (), (key, drawn))
 
 
-@functools.partial(jax.jit, static_argnames=("plan", "shape"), donate_argnames="state")
-def _advance(
+def _advanced(
     values: Values, state: Any, key: Any, drawn: Any, feed: Feed, plan: Plan, shape: Shape
 ) -> Any:
     def one(values: Values, state: Any, given: Any) -> Any:
@@ -185,6 +195,13 @@ def _advance(
     return state, plan.layout.whole(rows)
 
 
+_compiled = functools.partial(
+    jax.jit, _advanced, static_argnames=("plan", "shape"), donate_argnames="state"
+)
+_advance = _compiled()
+_advance_serially = _compiled(compiler_options=SERIAL)
+
+
 @functools.partial(jax.jit, static_argnames="plan")
 def _models(values: Values, state: Any, plan: Plan) -> Any:
     def one(values: Values, state: Any, given: Any) -> Any:
@@ -196,7 +213,7 @@ def _models(values: Values, state: Any, plan: Plan) -> Any:
     return plan.layout.whole(models)
 
 
-@functools.partial(jax.jit, static_argnames="plan")
+@functools.partial(jax.jit, static_argnames="plan", compiler_options=SERIAL)
 def _heard(values: Values, keys: Any, syncs: Any, plan: Plan) -> Any:
     """The number of clients that participate at each of `syncs`, the maximum over the seeds' `keys`."""
 
