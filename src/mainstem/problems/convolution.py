@@ -34,12 +34,15 @@ def _product(images: Any, kernel: Any) -> Any:
 
 
 def _patches(images: Any, size: int) -> Any:
-    """Every window of every image as a row. Joined in two turns, of few and long pieces."""
+    """Every window of every image as a row. Off the CPU joined in two turns, of few and long pieces."""
     _, rows, columns, channels = images.shape
     rows, columns = rows - size + 1, columns - size + 1
-    wide = jnp.concatenate([images[:, :, j : j + columns] for j in range(size)], axis=3)
-    high = jnp.concatenate([wide[:, i : i + rows] for i in range(size)], axis=3)
-    return high.reshape(-1, size * size * channels)
+    if jax.default_backend() == "cpu":
+        cut = [images[:, i : i + rows, j : j + columns] for i in range(size) for j in range(size)]
+    else:
+        wide = jnp.concatenate([images[:, :, j : j + columns] for j in range(size)], axis=3)
+        cut = [wide[:, i : i + rows] for i in range(size)]
+    return jnp.concatenate(cut, axis=3).reshape(-1, size * size * channels)
 
 
 def _forward(images: Any, kernel: Any) -> Any:

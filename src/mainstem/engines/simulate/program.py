@@ -20,8 +20,8 @@ from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shap
 from mainstem.parts import network
 
 # XLA divides an operation among the cores if it may read much, as the choice of a few rows of a large table. To
-# start and to await the threads takes 6 us each time: below so many clients, one thread is faster.
-FEW = 2**15
+# start and to await the threads takes 6 us each time: below so many clients with a small model, one thread is faster.
+FEW, SMALL = 2**15, 2**13
 SERIAL = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
 
@@ -108,10 +108,13 @@ class Program:
             self._known.add(shape)
         return done
 
-    @property
+    @functools.cached_property
     def _serial(self) -> bool:
         """Whether each operation of a step is computed in one thread of a CPU."""
-        return jax.default_backend() == "cpu" and self.plan.clients < FEW
+        if jax.default_backend() != "cpu" or self.plan.clients >= FEW:
+            return False
+        first = _varied(lambda x: x[0], self.values, self.plan.varied)
+        return bool(first.problem.parameters < SMALL)
 
     def models(self, state: Any) -> Any:
         """The server's model and each client's."""
