@@ -20,7 +20,7 @@ from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shap
 from mainstem.parts import network
 
 # XLA divides an operation among the cores if it may read much, as the choice of a few rows of a large table. To
-# start and to await the threads takes 6 us each time: below so many clients with a small model, one thread is faster.
+# start and to await the threads takes 6 us each time: with fewer clients and a small model, one thread is faster.
 FEW, SMALL = 2**15, 2**13
 SERIAL = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
