@@ -82,16 +82,19 @@ class Program:
         return part
 
     @property
+    def _first(self) -> Values:
+        """The values of the first configuration."""
+        return _varied(lambda x: x[0], self.values, self.plan.varied)
+
+    @property
     def stage(self) -> Stage:
         """The run's stage, uncompiled, without key and draws; that of the first configuration."""
-        first = _varied(lambda x: x[0], self.values, self.plan.varied)
-        return _stage(first, self.plan, None, None)
+        return _stage(self._first, self.plan, None, None)
 
     @property
     def sent(self) -> int:
         """The number of entries of a message."""
-        first = _varied(lambda x: x[0], self.values, self.plan.varied)
-        return int(jax.eval_shape(_message, first, KEY, self.plan).size)
+        return int(jax.eval_shape(_message, self._first, KEY, self.plan).size)
 
     def begin(self, key: Any, drawn: Any) -> Any:
         """The state before step 1, for each configuration and key."""
@@ -113,8 +116,7 @@ class Program:
         """Whether each operation of a step is computed in one thread of a CPU."""
         if jax.default_backend() != "cpu" or self.plan.clients >= FEW:
             return False
-        first = _varied(lambda x: x[0], self.values, self.plan.varied)
-        return bool(first.problem.parameters < SMALL)
+        return bool(self._first.problem.parameters < SMALL)
 
     def models(self, state: Any) -> Any:
         """The server's model and each client's."""
@@ -125,7 +127,9 @@ class Program:
         return int(np.max(_heard(self.values, keys, syncs, plan=self.plan)))
 
 
-def _varied(change: Callable[[Any], Any], values: Values, varied: tuple[bool, ...] | None) -> Any:
+def _varied(
+    change: Callable[[Any], Any], values: Values, varied: tuple[bool, ...] | None
+) -> Values:
     """The values with those leaves changed that have an axis for configurations."""
     if varied is None:
         return values
