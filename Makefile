@@ -9,6 +9,8 @@ BIN = .venv/bin
 QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_max_isa=AVX \
 	--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_parallel_codegen_split_count=1"
+# Bytecode is kept: the commands that the tests start would compile the package each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu bench-federation performance soak figures results format clean
 

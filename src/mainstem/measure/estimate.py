@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 EXACT, LEAST, MOST, ABOUT = "exact", "at least", "at most", "about"
 INTERVAL = "95 % interval"
@@ -64,5 +64,5 @@ def mean(values: Any) -> Estimate:
     if len(sample) < 2:
         return Estimate(middle, -np.inf, np.inf, INTERVAL)
     error = sample.std(ddof=1) / np.sqrt(len(sample))
-    reach = float(stats.t.ppf(0.975, len(sample) - 1) * error)
+    reach = float(special.stdtrit(len(sample) - 1, 0.975) * error)
     return Estimate(middle, middle - reach, middle + reach, INTERVAL)
