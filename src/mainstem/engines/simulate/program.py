@@ -20,8 +20,8 @@ from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shap
 from mainstem.parts import network
 
 # XLA divides an operation among the cores if it may read much, as the choice of a few rows of a large table. To
-# start and to await the threads takes 6 us each time: with fewer clients and a small model, one thread is faster.
-FEW, SMALL = 2**15, 2**13
+# start and to await the threads takes 6 us each time: for a step that touches fewer parameters, one thread is faster.
+SMALL = 2**20
 SERIAL = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
 
@@ -114,9 +114,8 @@ class Program:
     @functools.cached_property
     def _serial(self) -> bool:
         """Whether each operation of a step is computed in one thread of a CPU."""
-        if jax.default_backend() != "cpu" or self.plan.clients >= FEW:
-            return False
-        return bool(self._first.problem.parameters < SMALL)
+        touched = self.plan.clients * self._first.problem.parameters
+        return bool(jax.default_backend() == "cpu" and touched < SMALL)
 
     def models(self, state: Any) -> Any:
         """The server's model and each client's."""
