@@ -4,6 +4,7 @@ pfl 0.6 connects processes with NCCL, which takes one process a GPU. So these do
 as processes that are connected could be at best.
 """
 
+import contextlib
 import multiprocessing
 
 
@@ -32,7 +33,8 @@ def _work(end, *given):
     from benchmarks.peers import pfl_fedavg
 
     run = pfl_fedavg.fedavg(*given)
-    while True:
-        end.recv()
-        run()
-        end.send("done")
+    with contextlib.suppress(EOFError):  # the benchmark has ended
+        while True:
+            end.recv()
+            run()
+            end.send("done")
