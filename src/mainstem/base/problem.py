@@ -299,9 +299,9 @@ def _unraveller(shapes: Any) -> Callable[[Any], Any]:
     ends = np.cumsum(sizes, dtype=int)
 
     def unravel(params: Any) -> Any:
-        if isinstance(params, np.ndarray):  # on the host, in its own dtype
+        if isinstance(params, np.ndarray) or jax.default_backend() == "cpu":
             parts: Any = [params[n - size : n] for n, size in zip(ends, sizes, strict=True)]
-        else:  # the gradient of a split joins the parts' gradients, that of slices adds them
+        else:  # its gradient joins those of the parts, where that of slices adds them; slower on a CPU
             parts = jax.lax.split(params, sizes) if sizes else []
         parts = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
         return jax.tree.unflatten(tree, parts)

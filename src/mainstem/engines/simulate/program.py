@@ -20,7 +20,7 @@ from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS, Feed, Row, Shap
 from mainstem.parts import network
 
 # XLA divides an operation among the cores if it may read much, as the choice of a few rows of a large table. To
-# start and to await the threads takes 6 us each time: for a step that touches fewer parameters, one thread is faster.
+# start and to await the threads takes 6 us each time: if a step touches few parameters, one thread is faster.
 SMALL = 2**20
 SERIAL = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
