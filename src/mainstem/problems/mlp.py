@@ -54,14 +54,22 @@ class mlp(Supervised):
     def apply(self, params: Any, x: Any) -> Any:
         params, x = lowered(self.precision, (params, x))
         for layer in params[:-1]:
-            x = jax.nn.relu(x @ layer["weights"] + layer["bias"])
-        scores = restored(self.precision, x @ params[-1]["weights"] + params[-1]["bias"])
+            x = jax.nn.relu(_affine(layer, x))
+        scores = restored(self.precision, _affine(params[-1], x))
         return scores[0] if self.classes is None else scores
 
     def penalty(self, scores: Any, target: Any) -> Any:
         if self.classes is None:
             return losses.l2_loss(scores, target)
         return losses.softmax_cross_entropy_with_integer_labels(scores, target)
+
+
+def _affine(layer: Any, x: Any) -> Any:
+    """W^T x + b. On an accelerator the bias is a row of W, or its gradient would be a sum over clients of its own."""
+    if jax.default_backend() == "cpu":
+        return x @ layer["weights"] + layer["bias"]
+    one, row = jnp.ones(1, x.dtype), layer["bias"][None]
+    return jnp.concatenate([one, x]) @ jnp.concatenate([row, layer["weights"]])
 
 
 def dense(key: Key, inputs: int, outputs: int) -> dict[str, Any]:
