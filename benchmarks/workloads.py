@@ -23,7 +23,7 @@ class Workload(NamedTuple):
     data: tuple[Any, ...] = ()  # the same samples, for peers
     plan: Any = None  # OFedIQ's parameters
 
-    def run(self, name: str, **arguments: Any) -> Callable[[], object]:
+    def run(self, name: str, **arguments: Any) -> Callable[[], Any]:
         """A function that simulates the algorithm of that name."""
         return lambda: ms.simulate(
             self.algorithms[name], self.problem, self.stream, **{"steps": self.steps} | arguments

@@ -18,8 +18,8 @@ RADIUS, MEAN, VARIANCE = 3.0, 2.0, 5.0
 
 
 def run(seeds, steps, clients=20, period=20, rounds=False, unroll=1):
-    """(local, collective losses [steps, seeds], models [seeds, clients])."""
-    return jax.device_get(_run(seeds, steps, clients, period, rounds, unroll))
+    """(local, collective losses [steps, seeds], models [seeds, clients]), computed, and on the device."""
+    return jax.block_until_ready(_run(seeds, steps, clients, period, rounds, unroll))
 
 
 @functools.partial(jax.jit, static_argnums=range(6))

@@ -65,7 +65,7 @@ class mlp(Supervised):
 
 
 def _affine(layer: Any, x: Any) -> Any:
-    """W^T x + b. On an accelerator the bias is a row of W, or its gradient would be a sum over clients of its own."""
+    """W^T x + b. On an accelerator the bias is a row of W: its gradient needs no sum over clients of its own."""
     if jax.default_backend() == "cpu":
         return x @ layer["weights"] + layer["bias"]
     one, row = jnp.ones(1, x.dtype), layer["bias"][None]
