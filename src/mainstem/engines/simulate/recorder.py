@@ -126,9 +126,9 @@ class Recorder:
         """A column as it is stored: means over clients in float64, numbers of each client as computed."""
         dtype = np.float64 if per_client(name) is None else None
         parts = [self._stacked(np.asarray(rows[name], dtype)) for rows in self._pending]
-        return (
-            np.require(parts[0], requirements="W") if len(parts) == 1 else np.concatenate(parts, 1)
-        )
+        if len(parts) == 1:
+            return np.require(parts[0], requirements="W")
+        return np.concatenate(parts, axis=1)
 
     def due(self, step: int) -> bool:
         """Whether the run should be saved after `step`."""

@@ -15,9 +15,7 @@ from mainstem.engines.federate.protocol.run_document import RunDocument
 class Merging(NamedTuple):
     """The functions of an algorithm's server."""
 
-    started: Callable[
-        ..., Any
-    ]  # the first model, or None for the problem's -> the state before step 1
+    started: Callable[[Any], Any]  # the first model (None: the problem's) -> the first state
     merge: Callable[..., tuple[Any, Any]]  # state, arrivals, t -> state, what is broadcast
     current: Callable[[Any], Any]  # state -> what would be broadcast without new uploads
     encode: Callable[..., Any]  # what is broadcast, t -> its code
@@ -38,18 +36,15 @@ class Server(NamedTuple):
 
 def merging(document: RunDocument) -> Merging:
     """The functions of a run; call them with its precision."""
-    given = document.setting
-    seed = document.rules.seed
+    given, seed = document.setting, document.rules.seed
     return _compiled(document.algorithm, document.source, given.clients, given.pending, seed)
 
 
 def first_state(document: RunDocument, clients: int) -> Any:
     """The shapes of the first state for so many clients."""
     setting = document.setting._replace(clients=clients)
-    server, key = (
-        Server(document.algorithm, document.problem, setting),
-        random.root(document.rules.seed),
-    )
+    server = Server(document.algorithm, document.problem, setting)
+    key = random.root(document.rules.seed)
     return jax.eval_shape(lambda: _started(server, key, document.start))
 
 
