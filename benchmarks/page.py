@@ -22,9 +22,9 @@ and `make bench-gpu` where there is a GPU.
 All sides of a row do the same work, unless their names say more, in the same run, on the same machine. On a GPU
 the losses of FedOMD stay on the device, on all sides but the one that reads them. A round measures each side once,
 in turn; the table has the medians of the rounds, without compilation. *Ratio* is how many times longer a side
-takes than the first one (for memory: how many times more it uses): above 1, mainstem is faster. The *limit* is the least
-time that the work can take on the device, by its operations or by its bytes, and *share* is how much of it a side
-reaches; both are shown for devices whose peak rates are known. The formulas are in
+takes than the first one (for memory: how many times more it uses): above 1, mainstem is faster. The *limit* is the
+least time that the work can take on the device, by its operations or by its bytes, and *share* is how much of it a
+side reaches; both are shown for devices whose peak rates are known. The formulas are in
 [`benchmarks/limits.py`](../benchmarks/limits.py).
 
 """
