@@ -25,6 +25,11 @@ CASES = {
         ms.problems.cnn(side=12, classes=2),
         ms.streams.arrays(IMAGES, LABELS, clients=6),
     ),
+    "models in sequence, rows at once": (
+        ms.fedogd(0.1, sync=parts.every(3), participation=parts.exactly(4)),
+        ms.problems.mlp(5, classes=2, hidden=(4, 3)),
+        ms.streams.arrays(ROWS, LABELS, clients=6),
+    ),
     "rounds without a loop": (
         ms.fedomd(0.1, mirror=BOX, sync=parts.every(2)),
         ms.problems.quadratic(low=-3, high=3),
@@ -35,7 +40,7 @@ CASES = {
 
 def numbers(case):
     run = ms.simulate(*case, steps=16, seed=1, dtype="float64")
-    return run.loss, run.models["server"]
+    return run.loss, run.models["server"], run.uplink_bits, run.downlink_bits
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -27,11 +27,12 @@ class Chunk(NamedTuple):
     flags: np.ndarray | None = None  # for the reference path: after which steps a sync follows
 
 
-def budget(stream: Stream, size: int, seeds: int, batched: bool) -> int:
-    """The number of steps that a chunk should have."""
+def budget(stream: Stream, size: int, seeds: int, stored: int | None) -> int:
+    """The number of steps that a chunk should have. `stored`: of how many parameters each step is stored for one
+    batched pass, with its samples; None: nothing is stored."""
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
     each = piece + 4 * stream.clients  # and a loss for each client
-    each += _sample_bytes(stream) + 8 * stream.clients * size if batched else 0
+    each += 0 if stored is None else _sample_bytes(stream) + 8 * stored
     by_memory = _memory() // max(1, seeds * each)
     by_work = WORK.get(jax.default_backend(), WORK["gpu"]) // max(1, seeds * stream.clients * size)
     return int(np.clip(min(by_memory, by_work), 16, 2**14))

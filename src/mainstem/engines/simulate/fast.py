@@ -19,6 +19,7 @@ from mainstem.engines.run_context import (
 )
 from mainstem.engines.simulate.reference import learnt, uploaded
 from mainstem.engines.simulate.stage import (
+    Arrived,
     Feed,
     Row,
     Shape,
@@ -33,8 +34,10 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
-SMALL = 2**24  # parameters touched in a step, below which some rounds are compiled without a loop
-SEVERAL_ROUNDS = 4
+SMALL = (
+    2**23
+)  # parameters touched in a step, below which an accelerator needs as long for a turn of a loop
+SEVERAL_ROUNDS = 10
 UNROLLED = 32  # the most steps of a round that are compiled without a loop on an accelerator
 
 
@@ -91,8 +94,9 @@ def clients_of(stage: Stage, state: Local) -> Any:
 
 def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Row]:
     """Runs `shape.rounds` rounds from step `feed.first` on."""
-    if not shares(stage) and shape.batched:
-        return _local_steps(stage, state, feed.pieces, feed.first, shape)
+    if shape.batched and (shape.sync or not shares(stage)):
+        several = _shared_steps if shares(stage) else _local_steps
+        return several(stage, state, feed.pieces, feed.first, shape)
     rounds, length = shape.rounds, shape.length
     split = jax.tree.map(lambda x: x.reshape(rounds, length, *x.shape[1:]), feed.pieces)
     starts = feed.first + length * jnp.arange(rounds, dtype=jnp.int32)
@@ -102,12 +106,12 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
         start, piece = given
         return whole(stage, state, piece, start, shape)
 
-    unroll = SEVERAL_ROUNDS if _small(stage) and rounds % SEVERAL_ROUNDS == 0 else 1
+    unroll = SEVERAL_ROUNDS if small(stage) and rounds % SEVERAL_ROUNDS == 0 else 1
     state, rows = jax.lax.scan(body, state, (starts, split), unroll=unroll)
     return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
 
 
-def _small(stage: Stage) -> bool:
+def small(stage: Stage) -> bool:
     """Whether a round takes an accelerator about as long as a turn of a loop."""
     work = stage.clients * stage.problem.problem.parameters
     return jax.default_backend() != "cpu" and work < SMALL
@@ -141,6 +145,15 @@ def _fresh(stage: Stage, broadcast: Any, k: Any) -> Any:
     )
 
 
+class Known(NamedTuple):
+    """What a round needs besides the state: it does not depend on any model."""
+
+    steps: Any
+    ks: Any  # the clients that may participate
+    heard: Any  # whether each does
+    pieces: Any  # of these clients, or their samples
+
+
 def _shared_round(
     stage: Stage, state: Shared, pieces: Any, start: Any, shape: Shape
 ) -> tuple[Shared, Row]:
@@ -148,25 +161,63 @@ def _shared_round(
     if not shape.sync:
         rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
         return state, _counted(rows, shape.length, 0, 0)
-    algorithm, t, broadcast = stage.algorithm, steps[-1], state.broadcast
-    heard = participants(stage, t)
-    if shape.cohort is None and _fuses(stage, shape):
-        ks = everyone(stage)
-        collected, faced = _gradients(stage, broadcast, pieces, t, ks, heard)
-        model = stage.algorithm.model(_fresh(stage, broadcast, 0))
-        head = jax.tree.map(lambda x: x[0], pieces)
-        row = written(stage, model[None], faced, t, head)
-        rows = jax.tree.map(lambda x: x[None], row)
+    known = _known(stage, pieces, steps, shape)
+    merged, uploads, faced = _merged(stage, state, known, shape)
+    if faced is None or shape.cohort is not None:
+        rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
     else:
-        rows = _forward(stage, broadcast, pieces, steps, shape.length)
-        ks, heard, pieces = _cohort(stage, heard, pieces, shape.cohort)
-        if _fuses(stage, shape):
-            collected, _ = _gradients(stage, broadcast, pieces, t, ks, heard)
-        else:
-            collected = _messages(stage, broadcast, pieces, steps, ks, heard)
-    server, broadcast = algorithm.merge(state.server, collected, stage.gradient, t)
-    broadcast = downloaded(stage, broadcast, stage.key, t)
-    return Shared(server, broadcast), _counted(rows, shape.length, collected.count, stage.clients)
+        model = stage.algorithm.model(_fresh(stage, state.broadcast, 0))
+        head = jax.tree.map(lambda x: x[0], pieces)
+        row = written(stage, model[None], faced, steps[0], head)
+        rows = jax.tree.map(lambda x: x[None], row)
+    return merged, _counted(rows, shape.length, uploads, stage.clients)
+
+
+def _shared_steps(
+    stage: Stage, state: Shared, pieces: Any, first: Any, shape: Shape
+) -> tuple[Shared, Row]:
+    """Many rounds: computes first what needs no model, then the models in sequence, then all rows at once."""
+    rounds, length = shape.rounds, shape.length
+    steps = first + jnp.arange(rounds * length, dtype=jnp.int32).reshape(rounds, length)
+    split = jax.tree.map(lambda x: x.reshape(rounds, length, *x.shape[1:]), pieces)
+
+    def before(steps: Any, pieces: Any) -> Known:
+        known = _known(stage, pieces, steps, shape)
+        samples = jax.vmap(lambda t, piece: arrive(stage, piece, t, known.ks))(steps, known.pieces)
+        return known._replace(pieces=Arrived(samples))
+
+    def whole(state: Shared, known: Known) -> tuple[Shared, Any]:
+        merged, uploads, _ = _merged(stage, state, known, shape)
+        return merged, (state.broadcast, uploads)
+
+    known = jax.vmap(before)(steps, split)
+    unroll = SEVERAL_ROUNDS if rounds % SEVERAL_ROUNDS == 0 else 1
+    state, (models, uploads) = jax.lax.scan(whole, state, known, unroll=unroll)
+    rows = jax.vmap(lambda model, piece, at: _forward(stage, model, piece, at, length))(
+        models, split, steps
+    )
+    rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+    return state, _counted(rows, length, uploads, jnp.full(rounds, stage.clients))
+
+
+def _known(stage: Stage, pieces: Any, steps: Any, shape: Shape) -> Known:
+    """Who participates in a round, and their pieces."""
+    return Known(steps, *_cohort(stage, participants(stage, steps[-1]), pieces, shape.cohort))
+
+
+def _merged(
+    stage: Stage, state: Shared, known: Known, shape: Shape
+) -> tuple[Shared, Any, Faced | None]:
+    """The state after a round, the number of uploads, and the outcomes where the gradients give them."""
+    steps, ks, heard, pieces = known
+    faced = None
+    if _fuses(stage, shape):
+        collected, faced = _gradients(stage, state.broadcast, pieces, steps[-1], ks, heard)
+    else:
+        collected = _messages(stage, state.broadcast, pieces, steps, ks, heard)
+    server, broadcast = stage.algorithm.merge(state.server, collected, stage.gradient, steps[-1])
+    broadcast = downloaded(stage, broadcast, stage.key, steps[-1])
+    return Shared(server, broadcast), collected.count, faced
 
 
 def _cohort(stage: Stage, heard: Any, pieces: Any, room: int | None) -> tuple[Any, Any, Any]:

@@ -121,9 +121,11 @@ class Job:
     def plan_chunks(self, program: Program, after: int) -> list[chunks.Chunk]:
         """The steps after `after`, split into chunks for the device."""
         size, period = self.problem.parameters, self.algorithm.sync.period or 1
-        shares = fast.shares(program.stage)
-        batched = self.quick and not shares and size <= chunks.STORED
-        most = self.chunk or chunks.budget(self.stream, size, self.rollouts, batched)
+        stage = program.stage
+        shares = fast.shares(stage)
+        batched = self.quick and (fast.small(stage) if shares else size <= chunks.STORED)
+        stored = (size if shares else size * self.stream.clients) if batched else None
+        most = self.chunk or chunks.budget(self.stream, size, self.rollouts, stored)
         most = hosts.agreed(most)
         batched = batched and period <= most  # else a round does not fit in memory
         if not self.quick:
