@@ -31,6 +31,7 @@ def workloads() -> dict[str, Callable[[], Callable[[], object]]]:
         "OFedIQ, MLP": lambda: w.mlp().run("ofediq"),
         "FedOGD, CNN": lambda: w.cnn().run("fedogd"),
         "OFedIQ, CNN": lambda: w.cnn().run("ofediq"),
+        "FedOGD, 20 steps x 10 seeds": w.grid,
         "FedRes.SGD, 50 rollouts": lambda: w.fedres().run("fedres", seeds=50),
     }
 

@@ -57,6 +57,17 @@ def cnn(clients: int = 1000, steps: int = 3, **named: str) -> Workload:
     return _gradients(ms.problems.cnn(**named), 34_826, stream, (images, labels), steps)
 
 
+def grid(clients: int = 20, steps: int = 300) -> Callable[[], Any]:
+    """A function that sweeps 20 steps with 10 seeds on digits."""
+    stream, problem = ms.streams.digits(clients), ms.problems.softmax(64, 10)
+    points = {"step": np.geomspace(0.01, 10, 20).tolist()}
+
+    def make(step: float) -> tuple[Algorithm, Problem]:
+        return ms.fedogd(step), problem
+
+    return lambda: ms.sweep(make, points, stream, steps=steps, seeds=10)
+
+
 def rows(clients: int, steps: int, features: int = 10, count: int | None = None) -> Workload:
     """Logistic regression on rows of a table, as many rows as clients unless `count` is given."""
     draw = np.random.default_rng(0)

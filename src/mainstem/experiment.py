@@ -33,6 +33,7 @@ SETTINGS = (
     "checkpoint",
     "devices",
     "plain",
+    "every",
 )
 DEALS = {name: getattr(streams, name) for name in plugins.DEALS}
 

@@ -32,6 +32,7 @@ MATTER = (
     "dtype",
     "measure",
     "weights",
+    "every",
 )  # to the numbers of a run
 
 
@@ -61,7 +62,10 @@ def run_file(
     return rows, figure
 
 
-SWEPT = ("steps", "seed", "seeds", "network", "dtype", "measure", "checkpoint", "chunk", "devices")
+SWEPT = (
+    *("steps", "seed", "seeds", "network", "dtype", "measure", "checkpoint", "chunk", "devices"),
+    "every",
+)
 
 
 def sweep_file(

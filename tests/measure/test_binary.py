@@ -154,7 +154,7 @@ def test_a_trace_of_format_1_is_read(tmp_path):
     table = pq.read_table(path)
     for number, outcome in (
         (b"1", None),
-        (b"4", "trace format 4, this version reads 1 and 2 and 3"),
+        (b"5", "trace format 5, this version reads 1 and 2 and 3 and 4"),
     ):
         pq.write_table(
             table.replace_schema_metadata({b"mainstem.trace": number, b"seeds": b"1"}), path

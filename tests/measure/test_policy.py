@@ -55,3 +55,14 @@ def test_refusals():
         worth_of({}, "sum", clients=3)
     with pytest.raises(MainstemError, match=r"dr was not recorded: it wants problems\.replay"):
         worth_of({"reward": np.zeros((1, 3))}, "dr", clients=3)
+
+
+def test_blocks_of_steps_have_the_same_mean():
+    values, present = np.random.default_rng(0).normal(size=(2, 60, 4))
+    present = (present > 0).astype(float)
+    steps = trace(values * present, present)
+    blocks = {name: each.reshape(1, 12, 5).mean(axis=2) for name, each in steps.items()}
+    whole, found = worth_of(steps, "ips", clients=4), worth_of(blocks, "ips", clients=4, every=5)
+    assert found.estimate == pytest.approx(whole.estimate)
+    assert found.samples == whole.samples
+    assert 0.5 < (found.high - found.low) / (whole.high - whole.low) < 2

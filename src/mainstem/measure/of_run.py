@@ -44,7 +44,7 @@ def bandit_regret(run: Recorded) -> np.ndarray:
 
 def policy_value(run: Recorded, kind: str = "dr") -> Worth:
     """The mean reward of the policy on a replayed log: "ips", "dr", or the log's own "reward"."""
-    return worth_of(run.trace, kind, run.summary.clients)
+    return worth_of(run.trace, kind, run.summary.clients, run.summary.every)
 
 
 def msd(run: Recorded) -> np.ndarray:

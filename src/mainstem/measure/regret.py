@@ -70,6 +70,7 @@ def regret_of(
     seeds: list[int],
     shared: bool,
     steps: int,
+    every: int,
     at: Sequence[int] | str | None,
     kind: str | None,
     radius: float,
@@ -83,14 +84,15 @@ def regret_of(
             "measure.policy_value(run)"
         )
     chosen = _kind(trace, kind, shared, problem.personal)
-    prefixes = _prefixes(at, steps)
+    prefixes = _prefixes(at, steps, every)
+    rows = np.array(prefixes) // every - 1
     starts = np.atleast_2d(start)
     if not np.isfinite(starts).all():
         raise MainstemError(
             "regret: the run diverged, its final model is not finite: take a smaller step"
         )
     losses = trace[_column(trace, chosen, shared)]
-    spent = np.cumsum(losses, axis=1, dtype=np.float64)[:, np.array(prefixes) - 1]
+    spent = every * np.cumsum(losses, axis=1, dtype=np.float64)[:, rows]
     expected = chosen in ("expected", "virtual")
     several = seeds[:1] if expected else seeds  # expected losses are the same for every seed
     questions = [
@@ -101,7 +103,7 @@ def regret_of(
     bests *= len(seeds) // len(bests)
     values = spent - np.stack([best.values for best in bests])
     gaps = np.stack([best.gaps for best in bests])
-    error = _error(trace, chosen, prefixes, values.shape)
+    error = every * _error(trace, chosen, rows, values.shape)
     if len(seeds) == 1:
         values, gaps, error = values[0], gaps[0], error[0]
     last = bests[-1]
@@ -134,13 +136,11 @@ def _column(trace: Mapping[str, np.ndarray], kind: str, shared: bool) -> str:
     return KINDS[kind]
 
 
-def _error(trace: Any, kind: str, prefixes: list[int], shape: tuple[int, ...]) -> np.ndarray:
+def _error(trace: Any, kind: str, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The standard error of a sampled collective loss."""
     if kind != "collective" or "collective_error" not in trace:
         return np.zeros(shape)
-    return np.asarray(
-        np.sqrt(np.cumsum(trace["collective_error"] ** 2, axis=1))[:, np.array(prefixes) - 1]
-    )
+    return np.asarray(np.sqrt(np.cumsum(trace["collective_error"] ** 2, axis=1))[:, rows])
 
 
 def _kind(trace: Mapping[str, np.ndarray], kind: str | None, shared: bool, personal: bool) -> str:
@@ -173,14 +173,21 @@ def default_kind(trace: Mapping[str, np.ndarray], shared: bool, personal: bool) 
     )
 
 
-def _prefixes(at: Sequence[int] | str | None, steps: int) -> list[int]:
+def _prefixes(at: Sequence[int] | str | None, steps: int, every: int) -> list[int]:
+    """The prefixes, which end with a block of `every` steps."""
     if at is None:
         return [steps]
     if isinstance(at, str):
         check.one_of("regret", "at", at, ["all", "curve"])
-        count = steps if at == "all" else min(steps, CURVE)
-        return [steps * n // count for n in range(1, count + 1)]
+        blocks = steps // every
+        count = blocks if at == "all" else min(blocks, CURVE)
+        return [every * (blocks * n // count) for n in range(1, count + 1)]
     asked = [at] if isinstance(at, numbers.Integral) else list(at)
     if not asked:
         raise check.refuse("regret", "at", "name at least one step", at)
-    return sorted(check.integer("regret", "at", t, least=1, most=steps) for t in asked)
+    found = sorted(check.integer("regret", "at", t, least=1, most=steps) for t in asked)
+    for t in found:
+        if t % every:
+            wanted = f"be multiples of {every}: the trace has means over {every} steps"
+            raise check.refuse("regret", "at", wanted, t)
+    return found

@@ -165,7 +165,7 @@ class Comparison:
             return figures.points(points, self._title(self.x), self._title(self.y))
         if self.bound:
             return overlaid(self._beside)
-        steps = None
+        steps = {label: run.t for label, run in self.runs.items()}
         if self.y == "regret":
             steps = {label: each.steps for label, each in self._regrets.items()}
         return figures.curves(self._curves(self.y), self._title(self.y), steps=steps)

@@ -105,12 +105,12 @@ def _note_environment(file: Path) -> None:
 
 
 def add_part(
-    path: Path, number: int, columns: Mapping[str, np.ndarray], first: int, seeds: list[int]
+    path: Path, number: int, columns: Mapping[str, np.ndarray], t: np.ndarray, seeds: list[int]
 ) -> None:
-    """Writes one more part of the trace."""
+    """Writes one more part of the trace: the rows of the steps `t`."""
     buffer = io.BytesIO()
     pa = trace.pyarrow()
-    pa.parquet.write_table(trace.table(columns, first, seeds), buffer, use_dictionary=False)
+    pa.parquet.write_table(trace.table(columns, t, seeds), buffer, use_dictionary=False)
     pa.default_memory_pool().release_unused()
     write(_part(path, number), buffer.getvalue())
 

@@ -124,8 +124,14 @@ class Run:
 
     @property
     def loss(self) -> np.ndarray:
-        """The mean over clients of the loss at each step."""
+        """The mean over clients of the loss at each step, or over a block of steps (`every`)."""
         return self.column("loss")
+
+    @property
+    def t(self) -> np.ndarray:
+        """The steps of the curves: all, or the last ones of the blocks of `simulate(every=...)`."""
+        every = self.summary.every
+        return np.arange(every, self.summary.steps + 1, every)
 
     def running(self, name: str) -> np.ndarray:
         """The running mean of a column, over the clients and steps with a sample."""
@@ -140,7 +146,7 @@ class Run:
             return curve
         rows = np.array(np.atleast_2d(curve), float)
         for seed, step, *_ in self.summary.diverged:
-            rows[self.summary.seeds.index(seed), step - 1 :] = np.nan
+            rows[self.summary.seeds.index(seed), (step - 1) // self.summary.every :] = np.nan
         return rows if len(self.summary.seeds) > 1 else rows[0]
 
     @property
@@ -154,7 +160,7 @@ class Run:
         return self.running("squared_error")
 
     def _sent(self, name: str, each: float) -> np.ndarray:
-        return np.asarray(np.cumsum(self.column(name), axis=-1) * each)
+        return np.asarray(np.cumsum(self.column(name), axis=-1) * self.summary.every * each)
 
     @property
     def uplink_bits(self) -> np.ndarray:
@@ -257,6 +263,7 @@ class Run:
             seeds=self.summary.seeds,
             shared=self.summary.shared,
             steps=self.summary.steps,
+            every=self.summary.every,
             at=at,
             kind=kind,
             radius=radius,
@@ -274,7 +281,7 @@ class Run:
             for name, needs in CURVES.items()
             if needs in self.trace
         }
-        return traces.table(dict(self.trace) | curves, 1, self.summary.seeds).to_pandas()
+        return traces.table(dict(self.trace) | curves, self.t, self.summary.seeds).to_pandas()
 
     def bound(self, at: Sequence[int] | None = None) -> Bound | Rate:
         """The bound of the algorithm's theorem for this run, with the constants measured on its stream.
@@ -305,7 +312,7 @@ class Run:
             steps = np.arange(each.every, self.summary.steps + 1, each.every)
             label = f"running mean of {curve}"
             return figures.curves(over_clients(self.trace[curve]), label, steps=steps)
-        return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve)
+        return figures.curves({self.name: np.atleast_2d(self.curve(curve))}, curve, steps=self.t)
 
     def curve(self, name: str) -> np.ndarray:
         """A curve by its name: accuracy, mse, auc, bits and bytes sent so far, or a recorded column."""
@@ -326,7 +333,7 @@ class Run:
         return place
 
     def _write(self, place: Path) -> None:
-        folders.add_part(place, 0, dict(self.trace), 1, self.summary.seeds)
+        folders.add_part(place, 0, dict(self.trace), self.t, self.summary.seeds)
         folders.finish(place, 1, self.models, self.summary._asdict())
 
 

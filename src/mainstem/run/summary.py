@@ -31,6 +31,7 @@ class Summary(NamedTuple):
     diverged: list[list[int]]
     # The label of each class in the data, if it is not the number of the class.
     labels: list[Any] | None = None
+    every: int = 1  # a row of the trace is the mean over so many steps
 
 
 def _whole(least: int) -> Any:
@@ -70,16 +71,20 @@ _FIELDS = {
             or (isinstance(it, list) and all(isinstance(each, str | int | float) for each in it))
         ),
     ),
+    "every": ("a divisor of the steps", _whole(1)),
 }
 
 
 def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
     """The summary in a folder's run.json; an error if a field is missing or invalid."""
+    content = {"every": 1, **content}  # older versions did not thin traces
     for name, (wanted, fine) in _FIELDS.items():
         if name not in content:
             raise BrokenRun(f"{path}: run.json lacks {name}")
         if not fine(content[name]):
             raise BrokenRun(f"{path}: run.json: {name} must be {wanted}, not {content[name]!r:.60}")
+    if content["steps"] % content["every"]:
+        raise BrokenRun(f"{path}: run.json: every must be a divisor of the steps")
     return Summary(**{name: content[name] for name in Summary._fields})
 
 
@@ -111,7 +116,7 @@ def check_model(path: Path, model: Mapping[str, np.ndarray], of: Summary) -> Non
 
 def check_trace(path: Path, trace: traces.File, of: Summary) -> None:
     """Raises an error for a trace of another length or with columns that are not numeric."""
-    if trace.rows != of.steps * len(of.seeds) or trace.seeds != len(of.seeds):
+    if trace.rows != of.steps // of.every * len(of.seeds) or trace.seeds != len(of.seeds):
         found = f"{trace.rows} rows of {trace.seeds} seeds"
         raise BrokenRun(f"{path}: trace.parquet has {found}, not as run.json says")
     if "loss" not in trace:

@@ -9,8 +9,9 @@ import numpy as np
 
 from mainstem.errors import BadData, MainstemError
 
-FORMAT = 3  # of trace files, see docs/formats/trace.md; 3: columns of every n-th step
-READABLE = ("1", "2", "3")
+FORMAT = 4  # of trace files, see docs/formats/trace.md; 4: rows of blocks of steps
+READABLE = ("1", "2", "3", "4")
+SQUARED = ("collective_error",)  # columns of standard errors: the squares add up
 PER_CLIENT = "_per_client"  # in the name of a column with a number for each client
 _FORMAT_KEY, _SEEDS_KEY = b"mainstem.trace", b"seeds"
 
@@ -113,21 +114,19 @@ class File(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
-def table(columns: Mapping[str, np.ndarray], first: int, seeds: list[int]) -> Any:
-    """Columns [seeds, steps] or [seeds, steps, clients] from step `first` on as an Arrow table, by step.
+def table(columns: Mapping[str, np.ndarray], t: np.ndarray, seeds: list[int]) -> Any:
+    """Columns [seeds, steps] or [seeds, steps, clients] of the steps `t` as an Arrow table, by step.
 
     A column of every n-th step has those steps only; the other cells are empty.
     """
     pa = pyarrow()
-    steps = columns["loss"].shape[1]
-    t = np.repeat(np.arange(first, first + steps), len(seeds))
-    data = {"t": t, "seed": np.tile(np.asarray(seeds, np.int64), steps)}
+    data = {"t": np.repeat(t, len(seeds)), "seed": np.tile(np.asarray(seeds, np.int64), len(t))}
     for name, column in columns.items():
         each = per_client(name)
         if each is None or each.every == 1:
             data[name] = _cells(column)
         else:
-            data[name] = _thinned(column, each.kept(t))
+            data[name] = _thinned(column, each.kept(data["t"]))
     made = pa.table(data)
     return made.replace_schema_metadata({_FORMAT_KEY: str(FORMAT), _SEEDS_KEY: str(len(seeds))})
 

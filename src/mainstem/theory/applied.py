@@ -1,6 +1,7 @@
 """Bound of a run: applies the theorem of the family that the run's algorithm declares."""
 
 import importlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ def beside(run: Any, at: Sequence[int] | None = None) -> Beside:
             f"bound: there is none for {run.name}: its algorithm declares no family of theorems "
             f"({', '.join(PAPERS)})"
         )
-    period = run.algorithm.sync.period or 1
+    period = math.lcm(run.algorithm.sync.period or 1, run.summary.every)
     paper = importlib.import_module(f"mainstem.theory.{family}")
     found: Beside = paper.of_run(run, prefixes(run.summary.steps, period, at))
     return found

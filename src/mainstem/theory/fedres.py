@@ -222,7 +222,8 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
     squares = constants.row_squares(prefix)
     models = run.client_models.reshape(len(run.summary.seeds), run.summary.clients, -1)[0]
     shared = np.size(run.models["server"]) // len(run.summary.seeds)
-    late = float(np.mean(np.atleast_2d(run.loss)[:, -max(1, run.summary.steps // 10) :]))
+    losses = np.atleast_2d(run.loss)
+    late = float(np.mean(losses[:, -max(1, losses.shape[1] // 10) :]))
     links = run.spec["simulate"].get("network", {"up": 0, "down": 0})
     norms = np.sum(models[:, :shared] ** 2, axis=1).mean(), np.sum(models[:, shared:] ** 2)
     rate = fedres_theorem_2(

@@ -26,6 +26,7 @@ def admit(
     stream: Stream,
     steps: int,
     measure: Sequence[str] | None,
+    every: int = 1,
 ) -> tuple[str, ...]:
     """Refuses arguments that do not fit together; returns the names of what will be measured."""
     check.instance("simulate", "algorithm", algorithm, Algorithm, "fedogd(step=0.1)")
@@ -42,7 +43,10 @@ def admit(
     _fits(problem, stream)
     if type(algorithm).check is not Algorithm.check:  # the samples of many clients take time
         algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
-    return _measures(algorithm, problem, stream, steps, measure)
+    measures = _measures(algorithm, problem, stream, steps, measure)
+    for name in measures:
+        _in_blocks(name, every)
+    return measures
 
 
 def common_domain(of_algorithm: Domain, of_problem: Domain) -> Domain:
@@ -129,6 +133,15 @@ def _measures(
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
     return tuple(sorted(set(names)))
+
+
+def _in_blocks(name: str, every: int) -> None:
+    """Refuses numbers of each client at steps that a trace of blocks of `every` steps does not have."""
+    columns = PREDICTED[name][:2] if name in PREDICTED else [name]
+    if all((each := per_client(column)) is None or each.every % every == 0 for column in columns):
+        return
+    wanted = f"have no numbers of each client but of every {every}-th step (every={every}), or a multiple of it"
+    raise check.refuse("simulate", "measure", wanted, name)
 
 
 def _metrics(problem: Problem, stream: Stream) -> list[str]:

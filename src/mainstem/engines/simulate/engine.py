@@ -20,6 +20,7 @@ from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.rollouts import debugged, run_chunks
 from mainstem.engines.simulate.settings import admitted, settings_of
+from mainstem.engines.simulate.thinning import Thinning
 from mainstem.errors import Diverged, FinishedRun
 from mainstem.parts import network as wired
 from mainstem.parts import plain as plain_codec
@@ -48,6 +49,7 @@ def simulate(
     progress: bool | None = None,
     plain: bool = False,
     debug: bool = False,
+    every: int = 1,
 ) -> Run:
     """Runs `algorithm` for `steps` steps of `stream` and returns the run.
 
@@ -56,6 +58,8 @@ def simulate(
     expected, virtual, average, scores (for AUC, F1 and log loss), predictions (for pinball loss and quantiles
     of the error), "loss per client", "loss per client every 10" (steps). By default, the collective loss is
     measured if the clients have models of their own, the problem is convex and not personal, and it is cheap.
+    With `every`, a divisor of the steps, the trace has the means over blocks of so many steps: it is shorter, and
+    sums and regret at the ends of the blocks are the same.
     `weights` (lambda_i of Agarwal et al. 2020, eq. (1)) are the weights of the clients' losses in personal regret.
 
     With a `folder`, the trace is written to disk during the run, with a checkpoint every `checkpoint` seconds;
@@ -83,6 +87,7 @@ def simulate(
         devices,
         chunk,
         plain or debug,
+        every,
     )
     job = admitted((Configuration(algorithm, problem),), stream, found, measure)
     path = None if folder is None else Path(folder)
@@ -122,7 +127,8 @@ def completed(
         hosts.same("simulation", hashlib.sha256(content).hexdigest()[:8])
     several = len(job.configurations) > 1
     rollouts = [*range(job.rollouts)] if several else job.seeds
-    opened = Recorder(path, job.spec, rollouts, checkpoint)
+    thinning = Thinning(job.every, job.stream.clients)
+    opened = Recorder(path, job.spec, rollouts, checkpoint, thinning)
     with jax.enable_x64(job.dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
         sent = program.sent
@@ -177,6 +183,7 @@ def _summary(
         downlink_bytes=down.nbytes(size, word),
         diverged=sorted(broken),
         labels=None if job.stream.labels is None else list(job.stream.labels),
+        every=job.every,
     )
 
 

@@ -275,7 +275,7 @@ def _gradients(
                 return jnp.sum(weights * losses), faced
             return weights @ losses, faced
 
-        total, faced = jax.grad(weighted, has_aux=True)(model)
+        total, faced = stage.problem.slope(weighted, model)
         return total[None], weights, faced
 
     head = jax.tree.map(lambda x: x[0], pieces)

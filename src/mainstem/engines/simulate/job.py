@@ -40,6 +40,7 @@ class Job:
     layout: Layout
     plain: bool  # take the reference path
     chunk: int | None  # the most steps of a chunk
+    every: int = 1  # a row of the trace is the mean over so many steps
 
     @property
     def algorithm(self) -> Algorithm:
@@ -75,6 +76,8 @@ class Job:
         }
         if self.weights is not None:
             settings["weights"] = self.weights.tolist()
+        if self.every > 1:
+            settings["every"] = self.every
         settings |= {"seeds": self.seeds} if self.many else {"seed": self.seeds[0]}
         if not self.wires.instant:
             settings["network"] = {"up": self.wires.up.tolist(), "down": self.wires.down.tolist()}

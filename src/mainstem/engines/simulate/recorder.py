@@ -13,12 +13,14 @@ from filelock import BaseFileLock
 from mainstem.engines.simulate import hosts, shares
 from mainstem.engines.simulate.devices import memory, placed
 from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS
+from mainstem.engines.simulate.thinning import Thinning
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File, per_client
 from mainstem.spec import unnamed
 
 UNREAD = 2**-4  # the most rows that stay on an accelerator, as a share of its memory
+UNFINISHED = "unfinished block of "  # before the name of a column, in a checkpoint
 PENDING = 2**15  # the most steps held in memory before they are written to a folder
 
 
@@ -31,10 +33,12 @@ class Recorder:
         spec: Callable[[], Mapping[str, Any]],
         rollouts: list[int],
         interval: float,
+        thinning: Thinning,
     ):
         self.path = path
         self.rollouts = rollouts  # their seeds, or numbers
         self.interval = interval
+        self.thinning = thinning
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
         # For each that diverged: the first step with a loss that is not finite, and whose losses are not.
@@ -72,6 +76,8 @@ class Recorder:
             if f"diverged {rollout}" in state:
                 step, *clients = state.pop(f"diverged {rollout}").tolist()
                 self.diverged[rollout] = step, clients
+        for name in [name for name in state if name.startswith(UNFINISHED)]:
+            self.thinning.kept[name.removeprefix(UNFINISHED)] = state.pop(name)
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
@@ -103,8 +109,9 @@ class Recorder:
             summed = self._stacked(np.asarray(total, np.float64))
             self.average = summed if self.average is None else self.average + summed
         steps = np.arange(self.step + 1, step + 1)
-        self._pending.append({name: self._kept(name, row, steps) for name, row in rows.items()})
-        self._unread += sum(row.nbytes for row in rows.values())
+        rows = {name: self._kept(name, row, steps) for name, row in rows.items()}
+        self._pending.append(self.thinning(rows, self.step + 1))
+        self._unread += sum(row.nbytes for row in self._pending[-1].values())
         if self._unread > UNREAD * memory():
             self._pending, self._unread = jax.device_get(self._pending), 0
         self.step = step
@@ -126,9 +133,10 @@ class Recorder:
         """A column as it is stored: means over clients in float64, numbers of each client as computed."""
         dtype = np.float64 if per_client(name) is None else None
         parts = [self._stacked(np.asarray(rows[name], dtype)) for rows in self._pending]
-        if len(parts) == 1:
-            return np.require(parts[0], requirements="W")
-        return np.concatenate(parts, axis=1)
+        column = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        if dtype is not None and self.thinning.every > 1:
+            column = column / self.thinning.every
+        return np.require(column, requirements="W")
 
     def due(self, step: int) -> bool:
         """Whether the run should be saved after `step`."""
@@ -154,7 +162,10 @@ class Recorder:
     def _commit(self, path: Path, saved: dict[str, np.ndarray]) -> None:
         """Writes what was recorded, and the first host's share with all that the hosts have in common."""
         columns = {name: self._column(name) for name in self._pending[0]}
-        folders.add_part(path, self._parts, columns, self._first, self.rollouts)
+        every = self.thinning.every
+        blocks = np.arange((self._first - 1) // every, self.step // every)  # those that ended
+        folders.add_part(path, self._parts, columns, every * (blocks + 1), self.rollouts)
+        saved |= {UNFINISHED + name: sums for name, sums in self.thinning.kept.items()}
         for rollout, (step, clients) in self.diverged.items():
             saved[f"diverged {rollout}"] = np.array([step, *clients])
         if self.average is not None:

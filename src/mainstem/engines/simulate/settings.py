@@ -31,6 +31,7 @@ class Settings:
     layout: Layout
     plain: bool
     chunk: int | None
+    every: int
 
 
 def settings_of(
@@ -45,6 +46,7 @@ def settings_of(
     devices: int | Sequence[Any] | None,
     chunk: int | None,
     plain: bool,
+    every: int,
 ) -> Settings:
     """Checks the arguments; `owner` is the name of the function that got them."""
     check.instance(owner, "stream", stream, Stream, "streams.digits(clients=100)")
@@ -52,6 +54,9 @@ def settings_of(
     check.one_of(owner, "dtype", dtype, DTYPES)
     if chunk is not None:
         check.integer(owner, "chunk", chunk, least=1)
+    check.integer(owner, "every", every, least=1)
+    if steps % every:
+        raise check.refuse(owner, "every", f"be a divisor of {steps}, the steps", every)
     check.instance(owner, "network", network, wired, "network(up=1)")
     listed = _seeds(owner, seed, seeds)
     return Settings(
@@ -63,6 +68,7 @@ def settings_of(
         layout=layout(devices, len(listed)),
         plain=plain,
         chunk=chunk,
+        every=every,
     )
 
 
@@ -78,7 +84,7 @@ def admitted(
     ready = []
     for algorithm, problem in configurations:
         with jax.enable_x64(found.dtype == "float64"):
-            measured = admit(algorithm, problem, stream, found.steps, measure)
+            measured = admit(algorithm, problem, stream, found.steps, measure, found.every)
         algorithm = settled(
             algorithm, problem, stream, steps=found.steps, seed=found.seeds[0], round_trip=trip
         )

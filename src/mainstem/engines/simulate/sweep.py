@@ -47,6 +47,7 @@ def sweep(
     chunk: int | None = None,
     devices: int | Sequence[Any] | None = None,
     progress: bool | None = None,
+    every: int = 1,
 ) -> Sweep:
     """Runs `make(**point)`, an algorithm and a problem, for each point of the `grid` and each seed.
 
@@ -67,7 +68,7 @@ def sweep(
     axes = _axes(grid)
     check.at_least("sweep", "checkpoint", checkpoint, 0)
     found = settings_of(
-        "sweep", stream, steps, seed, seeds, network, dtype, None, devices, chunk, False
+        "sweep", stream, steps, seed, seeds, network, dtype, None, devices, chunk, False, every
     )
     points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     made = [_made(make, point) for point in points]
@@ -166,7 +167,9 @@ def _done(
     except FinishedRun:
         _, summary, models, trace = folders.read(path)
     listed = summary.get("configurations", [summary])
-    each = [Summary(**{name: one[name] for name in Summary._fields}) for one in listed]
+    each = [
+        Summary(**{name: one[name] for name in Summary._fields if name in one}) for one in listed
+    ]
     return Completed(each, trace, models)
 
 
