@@ -13,6 +13,10 @@ from mainstem.replay import first_shapes
 
 CACHE = 2**23  # bytes that the samples, models and losses of one chunk may take on a CPU
 PART = 2**-5  # of an accelerator's memory, for the same
+AHEAD = (
+    2**26
+)  # bytes of samples and shared models that are stored, if a chunk has more than `LEAST` steps
+LEAST = 128
 ROLLOUTS = 2**30  # bytes that the models of all clients of the rollouts of a sweep may take
 WORK = {"cpu": 2**32, "gpu": 2**40}  # parameters touched between two progress reports
 STORED = 4  # parameters up to which the clients' models are stored for one batched pass
@@ -27,13 +31,15 @@ class Chunk(NamedTuple):
     flags: np.ndarray | None = None  # for the reference path: after which steps a sync follows
 
 
-def budget(stream: Stream, size: int, seeds: int, stored: int | None) -> int:
+def budget(stream: Stream, size: int, seeds: int, stored: int | None, shared: bool) -> int:
     """The number of steps that a chunk should have. `stored`: of how many parameters each step is stored for one
-    batched pass, with its samples; None: nothing is stored."""
+    batched pass, with its samples; None: nothing is stored. `shared`: whether the clients have one model."""
     piece = sum(np.asarray(x).nbytes for x in jax.tree.leaves(stream.chunk(0, 1, 1)))
     each = piece + 4 * stream.clients  # and a loss for each client
     each += 0 if stored is None else _sample_bytes(stream) + 8 * stored
     by_memory = _memory() // max(1, seeds * each)
+    if shared and stored is not None:
+        by_memory = min(by_memory, max(AHEAD // max(1, seeds * each), LEAST))
     by_work = WORK.get(jax.default_backend(), WORK["gpu"]) // max(1, seeds * stream.clients * size)
     return int(np.clip(min(by_memory, by_work), 16, 2**14))
 

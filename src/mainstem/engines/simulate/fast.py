@@ -38,6 +38,9 @@ SMALL = (
     2**23
 )  # parameters touched in a step, below which an accelerator needs as long for a turn of a loop
 SEVERAL_ROUNDS = 10
+ROWS = (
+    2**27
+)  # parameters touched in one pass for the rows of many rounds: its outcomes must fit in memory
 UNROLLED = 32  # the most steps of a round that are compiled without a loop on an accelerator
 
 
@@ -159,12 +162,12 @@ def _shared_round(
 ) -> tuple[Shared, Row]:
     steps = start + jnp.arange(shape.length, dtype=jnp.int32)
     if not shape.sync:
-        rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
+        rows = _forward(stage, state.broadcast, pieces, steps)
         return state, _counted(rows, shape.length, 0, 0)
     known = _known(stage, pieces, steps, shape)
     merged, uploads, faced = _merged(stage, state, known, shape)
     if faced is None or shape.cohort is not None:
-        rows = _forward(stage, state.broadcast, pieces, steps, shape.length)
+        rows = _forward(stage, state.broadcast, pieces, steps)
     else:
         model = stage.algorithm.model(_fresh(stage, state.broadcast, 0))
         head = jax.tree.map(lambda x: x[0], pieces)
@@ -193,8 +196,11 @@ def _shared_steps(
     known = jax.vmap(before)(steps, split)
     unroll = SEVERAL_ROUNDS if rounds % SEVERAL_ROUNDS == 0 else 1
     state, (models, uploads) = jax.lax.scan(whole, state, known, unroll=unroll)
-    rows = jax.vmap(lambda model, piece, at: _forward(stage, model, piece, at, length))(
-        models, split, steps
+    at_once = max(1, ROWS // (stage.clients * stage.problem.problem.parameters))
+    rows = jax.lax.map(
+        lambda given: _forward(stage, *given),
+        (models, split, steps),
+        batch_size=min(rounds, at_once),
     )
     rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
     return state, _counted(rows, length, uploads, jnp.full(rounds, stage.clients))
@@ -229,8 +235,9 @@ def _cohort(stage: Stage, heard: Any, pieces: Any, room: int | None) -> tuple[An
     return ks, found < stage.clients, jax.tree.map(lambda x: x[:, ks], pieces)
 
 
-def _forward(stage: Stage, broadcast: Any, pieces: Any, steps: Any, length: int) -> Row:
+def _forward(stage: Stage, broadcast: Any, pieces: Any, steps: Any) -> Row:
     """The rows of a round: every client decides with the same model."""
+    length = len(steps)
     model = stage.algorithm.model(_fresh(stage, broadcast, 0))
     ks = everyone(stage)
 

@@ -128,7 +128,7 @@ class Job:
         shares = fast.shares(stage)
         batched = self.quick and (fast.small(stage) if shares else size <= chunks.STORED)
         stored = (size if shares else size * self.stream.clients) if batched else None
-        most = self.chunk or chunks.budget(self.stream, size, self.rollouts, stored)
+        most = self.chunk or chunks.budget(self.stream, size, self.rollouts, stored, shares)
         most = hosts.agreed(most)
         batched = batched and period <= most  # else a round does not fit in memory
         if not self.quick:
