@@ -45,15 +45,20 @@ def on_cpu(setting: Setting) -> Iterator[Result]:
 def many_seeds(setting: Setting) -> Iterator[Result]:
     """Client-steps per second with 50, 1,000 and 10,000 seeds, beside bare JAX.
 
-    Losses stay on the device, on both sides; one more side of mainstem reads them.
+    Losses stay on the device, on both sides; two more sides of mainstem read them, or means of them.
     """
     steps, counts = (100, (5, 20)) if setting.small else (2_000, (50, 1_000, 10_000))
     work = workloads.fedomd()
     for seeds in counts:
         run = work.run("fedomd", steps=steps, seeds=seeds)
+        blocks = work.run("fedomd", steps=steps, seeds=seeds, every=20)
         sides = [
             Side("mainstem", ready(run)),
             Side("mainstem, losses read on the host", ready(lambda run=run: run().loss)),
+            Side(
+                "mainstem, means of 20 steps read on the host",
+                ready(lambda run=blocks: run().loss),
+            ),
             _bare("bare JAX, scan", seeds, steps),
             _bare("bare JAX, whole rounds fused", seeds, steps, rounds=True),
         ]
