@@ -92,6 +92,11 @@ def checked_out(commit: str) -> Iterator[Path]:
 
 def main(commit: str, *names: str) -> None:
     """Prints the table."""
+    for name in names:
+        if name not in workloads():
+            raise SystemExit(
+                f"no workload {name!r}; there are: {', '.join(map(repr, workloads()))}"
+            )
     print(
         f"{'time of this tree / time of ' + commit[:10]:34}{'median':>8}   middle half   (first call)"
     )
