@@ -33,6 +33,7 @@ lint: .venv/test # format, names, types, layers
 	$(BIN)/lint-imports
 
 check: .venv/test .venv/docs
+	tools/browser.sh
 	$(MAKE) --jobs 2 --output-sync lint docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 

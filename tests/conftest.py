@@ -9,6 +9,8 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.report.browser import MISSING, missing
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _flags_of_the_gate() -> None:
@@ -26,12 +28,23 @@ def _flags_of_the_gate() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spreads the files of the federation, which often wait, evenly among the others, which compute."""
+    """Spreads the files of the federation, which often wait, evenly among the others, which compute.
+
+    Without a browser, the tests of pages are left out, and the summary says so.
+    """
+    if missing():
+        items[:] = [item for item in items if not item.get_closest_marker("browser")]
     files = dict.fromkeys(item.path for item in items)
     waiting = [file for file in files if file.parent.name == "federate"]
     others = [file for file in files if file.parent.name != "federate"]
     place = {file: n / len(group) for group in (waiting, others) for n, file in enumerate(group)}
     items.sort(key=lambda item: place[item.path])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says in the last lines what was not run, and how to get it."""
+    if missing():
+        terminalreporter.write_line(f"not run, for want of {missing()}: tests of pages. {MISSING}")
 
 
 @pytest.fixture(autouse=True, scope="module")

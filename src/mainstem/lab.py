@@ -24,6 +24,7 @@ from mainstem.theory import plan
 
 Rows = list[dict[str, Any]]
 
+REPORT = "report.html"  # in the folder of the runs
 MATTER = (
     "steps",
     "seed",
@@ -58,6 +59,7 @@ def run_file(
         figures.save(compared.figure, figure)
         compared.to_csv(figure.with_suffix(".csv"))
         compared.to_latex(figure.with_suffix(".tex"))
+        compared.report(folder / REPORT, title=path.stem)
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figure
 
@@ -93,6 +95,7 @@ def sweep_file(
     if hosts.first():
         figures.save(found.figure, figure)
         (folder / "sweep.csv").write_text(tables.as_csv(found.rows))
+        found.report(folder / REPORT, title=path.stem)
     return found, figure
 
 
@@ -108,6 +111,18 @@ def show_runs(folders: Iterable[Path]) -> Rows:
     rows = [_shown(name, run, place) for name, run, place in zip(named, runs, places, strict=True)]
     later = "unfinished: run it again to resume"
     return [*rows, *({"algorithm": later, "folder": str(place)} for place in unfinished)]
+
+
+def report_runs(
+    folders: Iterable[Path], path: Path, y: str | None, regret: bool | None, title: str
+) -> Rows:
+    """Writes the report of the finished runs in these folders to `path`; returns its table."""
+    places = [each for folder in folders for each in _runs_in(folder)]
+    several = len(places) > 1
+    runs = [load(place) for place in places if not (several and _is_unfinished(place))]
+    compared = compare(runs, y)
+    compared.report(path, regret=regret, title=title)
+    return list(compared)
 
 
 def _runs_in(folder: Path) -> list[Path]:
@@ -169,4 +184,6 @@ def run_demo(folder: Path, steps: int) -> tuple[Rows, Path]:
         for name, algorithm in chosen.items()
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")
-    return list(compare(runs)), figures.save(figure, folder / "accuracy.png")
+    compared, saved = compare(runs), figures.save(figure, folder / "accuracy.png")
+    compared.report(folder / REPORT, title="Five algorithms on handwritten digits")
+    return list(compared), saved

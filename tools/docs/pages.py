@@ -17,10 +17,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from mainstem.errors import BadData
+from mainstem.report.formulas import mathml
 
 LOG = logging.getLogger("mkdocs.hooks")
 ROOT = Path(__file__).parents[2]
@@ -63,23 +65,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Turns formulas into MathML."""
-    return FORMULA.sub(lambda found: mathml(found[2], found[1] == "div", page.file.src_uri), html)
+    return FORMULA.sub(lambda found: shown(found[2], found[1] == "div", page.file.src_uri), html)
 
 
-def mathml(formula: str, block: bool, where: str) -> str:
+def shown(formula: str, block: bool, where: str) -> str:
     """A formula of LaTeX, escaped for HTML, as MathML."""
-    source = html.unescape(formula)
-    try:  # latex2mathml knows neither \arg nor the brace of \Big\{
-        made = convert(
-            source.replace("\\arg", "\\operatorname{arg}\\,"),
-            display="block" if block else "inline",
-        )
-        made = made.replace(">\\{<", ">{<").replace(">\\}<", ">}<")
-    except Exception as error:  # it has no base class of its own
-        made = f"\\ {type(error).__name__}"
-    if "\\" in made:
-        LOG.warning("%s: the formula %s cannot be shown", where, source)
-    return made
+    try:
+        return mathml(html.unescape(formula), block)
+    except BadData as error:
+        LOG.warning("%s: %s", where, error)
+        return formula
 
 
 def names(module: str, chosen: str | None) -> str:

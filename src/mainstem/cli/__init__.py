@@ -20,6 +20,7 @@ from mainstem.cli import (
     join,
     order,
     plan,
+    report,
     reproduce,
     run,
     secure,
@@ -59,6 +60,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("show")(show.show)
+app.command("report")(report.report)
 app.command("plan")(plan.plan)
 app.command("advise")(advise.advise)
 app.command("bounds")(bounds.bounds)

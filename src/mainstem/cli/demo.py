@@ -17,12 +17,15 @@ def demo(
 
     Example: mainstem demo --folder demo
     """
-    from mainstem.lab import run_demo
+    from mainstem.lab import REPORT, run_demo
 
     rows, figure = run_demo(folder, steps)
     if json:
-        output.as_json({"runs": rows, "figure": str(figure)})
+        output.as_json(
+            {"runs": rows, "figure": str(figure), "report": str(figure.with_name(REPORT))}
+        )
         return
     output.as_table(rows)
     print("\nThe saving is of the uplink, against every client sending plainly at every step.")
     print(f"Figure: {figure}")
+    print(f"Report: {figure.with_name(REPORT)}: open it in a browser")

@@ -56,7 +56,7 @@ def _run(
 ) -> None:
     from mainstem import compilation_cache
     from mainstem.errors import Diverged
-    from mainstem.lab import run_file
+    from mainstem.lab import REPORT, run_file
 
     sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
@@ -65,11 +65,14 @@ def _run(
     if not prints:
         return
     if json:
-        output.as_json({"runs": rows, "figure": str(figure)})
+        output.as_json(
+            {"runs": rows, "figure": str(figure), "report": str(figure.with_name(REPORT))}
+        )
     else:
         output.as_table([{k: v for k, v in row.items() if k != "folder"} for row in rows])
+        print(f"\nreport {figure.with_name(REPORT)}: open it in a browser")
         print(
-            f"\nruns in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')} and .tex"
+            f"runs in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')} and .tex"
         )
     diverged = [f"{row['algorithm']} {row['diverged']}" for row in rows if "diverged" in row]
     if diverged:

@@ -43,7 +43,7 @@ def _sweep(
 ) -> None:
     from mainstem import compilation_cache
     from mainstem.errors import Diverged, OnEdge
-    from mainstem.lab import sweep_file
+    from mainstem.lab import REPORT, sweep_file
     from mainstem.run.swept import edge_warning
 
     sys.path.insert(0, "")  # so that a factory in the current folder is found
@@ -61,10 +61,12 @@ def _sweep(
                 "neighbours": found.neighbours,
                 "edges": found.edges,
                 "figure": str(figure),
+                "report": str(figure.with_name(REPORT)),
             }
         )
         return
     output.as_table([found.rows[n] for n in found.order])
-    print(f"\nruns in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')}")
+    print(f"\nreport {figure.with_name(REPORT)}: open it in a browser")
+    print(f"runs in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')}")
     if found.edges:
         print(f"mainstem: {edge_warning(found)}", file=sys.stderr)

@@ -28,6 +28,15 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 ENTRY, LETTER = 0.7, 0.085  # inches in a legend: the line before a name, and one letter
 
 
+def title_of(name: str) -> str:
+    """What a curve or a column is called in a figure.
+
+    >>> title_of("mse"), title_of("loss_per_client")
+    ('MSE(t)', 'loss per client')
+    """
+    return LABELS.get(name, name.replace("_", " "))
+
+
 def pyplot() -> Any:
     """matplotlib's pyplot without a display; if it is missing, an error states how to install it."""
     try:
@@ -92,7 +101,7 @@ def panels(
                 axes.plot(t, most, linestyle="--", color=colours[name], linewidth=1.0, label=text)
         _dress(axes, title, across if isinstance(across, str) else across[title], scales)
         if n % columns == 0:
-            axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
+            axes.set_ylabel(title_of(label))
     _legend(figure, grid)
     plt.close(figure)
     return figure
@@ -119,7 +128,7 @@ def bars(groups: Mapping[str, Mapping[str, np.ndarray]], label: str) -> Any:
     low = min(float(each.mean()) for group in groups.values() for each in group.values())
     axes.set_ylim(bottom=max(0.0, low - 0.1))
     axes.set_xticks(range(len(groups)), list(groups))
-    axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
+    axes.set_ylabel(title_of(label))
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     _legend(figure, np.array([[axes]]))
@@ -134,17 +143,17 @@ def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, labe
     """
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    front = _front([(x.mean(), y.mean()) for x, y in named.values()], label in HIGHER)
+    best = front([(x.mean(), y.mean()) for x, y in named.values()], label in HIGHER)
     line = {"linestyle": "--", "color": "#999999", "linewidth": 1.0, "drawstyle": "steps-post"}
-    axes.plot(*zip(*front, strict=True), **line, zorder=0, label="Pareto front")
+    axes.plot(*zip(*best, strict=True), **line, zorder=0, label="Pareto front")
     for (name, (x, y)), colour in zip(named.items(), _cycle(len(named)), strict=True):
         spread = {key: _spread(each) for key, each in (("xerr", x), ("yerr", y))}
         axes.errorbar(x.mean(), y.mean(), **spread, fmt="o", color=colour, label=name)
     log = "".join(
         axis for n, axis in enumerate("xy") if _wide([each[n] for each in named.values()])
     )
-    _dress(axes, "", LABELS.get(across, across.replace("_", " ")), log)
-    axes.set_ylabel(LABELS.get(label, label.replace("_", " ")))
+    _dress(axes, "", title_of(across), log)
+    axes.set_ylabel(title_of(label))
     _legend(figure, np.array([[axes]]))
     plt.close(figure)
     return figure
@@ -189,7 +198,7 @@ def heat_map(
     axes.set_xticks(range(columns), [_tick(each) for each in values[1]])
     axes.set_ylabel(names[0])
     axes.set_xlabel(names[1])
-    figure.colorbar(image, label=LABELS.get(label, label.replace("_", " ")))
+    figure.colorbar(image, label=title_of(label))
     plt.close(figure)
     return figure
 
@@ -198,10 +207,10 @@ def _tick(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _front(found: list[tuple[float, float]], higher: bool) -> list[tuple[float, float]]:
+def front(found: list[tuple[float, float]], higher: bool) -> list[tuple[float, float]]:
     """The points, by x, with a better y than all points before them.
 
-    >>> _front([(1, 5), (2, 6), (3, 2), (3, 1), (4, float("nan"))], higher=False)
+    >>> front([(1, 5), (2, 6), (3, 2), (3, 1), (4, float("nan"))], higher=False)
     [(1, 5), (3, 1)]
     """
     sign = -1 if higher else 1

@@ -65,6 +65,20 @@ def _digits(value: float) -> int:
     return min(1 - math.floor(math.log10(abs(value))), most)
 
 
+def for_page(rows: Rows, caption: str) -> dict[str, Any]:
+    """A table of the page from rows with the same keys."""
+    known = columns(rows)
+    heads = [{"title": n.replace("_", " "), "numeric": number} for n, number in known.items()]
+    cells = [
+        [{"text": cell(row, name), "by": _key(row.get(name, ""))} for name in known] for row in rows
+    ]
+    return {"caption": caption, "columns": heads, "rows": cells}
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else str(value)
+
+
 def text(rows: Rows) -> str:
     """The rows below their head, aligned: numbers to the right.
 

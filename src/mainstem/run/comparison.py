@@ -11,6 +11,7 @@ import numpy as np
 from mainstem.errors import MainstemError
 from mainstem.measure.regret import default_kind
 from mainstem.report import figures, tables
+from mainstem.report.page import write_page
 from mainstem.run import trace as traces
 from mainstem.run.drawing import overlaid
 from mainstem.run.labels import labels
@@ -169,6 +170,12 @@ class Comparison:
         if self.y == "regret":
             steps = {label: each.steps for label, each in self._regrets.items()}
         return figures.curves(self._curves(self.y), self._title(self.y), steps=steps)
+
+    def report(self, path: str | Path, *, regret: bool | None = None, title: str = "") -> Path:
+        """Writes a page that shows the runs side by side, see `Run.report`."""
+        from mainstem.run.reporting.content import of_runs
+
+        return write_page(path, of_runs(self, regret, title))
 
     def sorted(self, by: str | None = None, descending: bool = False) -> "Comparison":
         """The comparison with its runs in the order of a column (default: `y`)."""

@@ -26,13 +26,15 @@ def overlaid(found: Mapping[str, Beside]) -> Any:
         units.pop() if len(units) == 1 else "regret",
         steps={name: np.asarray(each.bound.steps) for name, each in found.items()},
         bounds={
-            name: (_title(each.bound), np.asarray(each.bound.value)) for name, each in found.items()
+            name: (bound_title(each.bound), np.asarray(each.bound.value))
+            for name, each in found.items()
         },
         log="xy",
     )
 
 
-def _title(bound: Bound | Rate) -> str:
+def bound_title(bound: Bound | Rate) -> str:
+    """The theorem's name, and that it is only a rate if it is."""
     if isinstance(bound, Rate):
         return f"{bound.theorem}, constant fitted: no guarantee"
     return bound.theorem

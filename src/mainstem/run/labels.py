@@ -42,7 +42,7 @@ def _differing(table: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
     differing = [
         name for name in names if any(other.get(name) != others[0].get(name) for other in others)
     ]
-    return [f"{name}={_short(table[name])}" for name in differing if name in table]
+    return [f"{name}={short(table[name])}" for name in differing if name in table]
 
 
 def _is_code(given: Any) -> bool:
@@ -50,13 +50,13 @@ def _is_code(given: Any) -> bool:
     return isinstance(given, str) and (given.startswith(("code ", UNNAMED)) or " sha256 " in given)
 
 
-def _short(given: Any) -> str:
+def short(given: Any) -> str:
     """A value of a spec in one word: every(period=5) for the table of a part."""
     if isinstance(given, Mapping):
         stated = {k: v for k, v in given.items() if k != "name" and not _is_code(v)}
-        inner = ", ".join(f"{k}={_short(v)}" for k, v in stated.items())
+        inner = ", ".join(f"{k}={short(v)}" for k, v in stated.items())
         return f"{given['name']}({inner})" if "name" in given else f"({inner})"
     if isinstance(given, list):
-        text = ", ".join(map(_short, given[:4]))
+        text = ", ".join(map(short, given[:4]))
         return f"[{text}{', ...' if len(given) > 4 else ''}]"
     return f"{given:.4g}" if isinstance(given, float) else str(given)

@@ -321,6 +321,16 @@ class Run:
                 return self._while_finite(curves[name](self))
         return np.asarray(getattr(self, name) if name in CURVES else self.column(name))
 
+    def report(self, path: str | Path, *, regret: bool | None = None, title: str = "") -> Path:
+        """Writes a page, one HTML file that needs no network, that shows what was run and its curves.
+
+        `regret` says whether the best models in hindsight are computed, with the bound of the theorem; None:
+        where that takes seconds. `ms.compare(runs).report(path)` shows several runs.
+        """
+        from mainstem.run.comparison import compare
+
+        return compare(self).report(path, regret=regret, title=title)
+
     def save(self, path: str | Path) -> Path:
         """Writes the run into a new folder: spec, environment, trace, model."""
         place = Path(path)

@@ -5,12 +5,14 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mainstem.errors import MainstemError
 from mainstem.report import figures, tables
+from mainstem.report.page import write_page
 from mainstem.run.run import CURVES, Run
 
 SHOWN = 10  # rows of the printed table
@@ -106,28 +108,51 @@ class Sweep:
 
         return pd.DataFrame(self.rows)
 
-    @functools.cached_property
-    def figure(self) -> Any:
-        """A curve over one parameter; a heat map over the first two, at the best values of the others."""
-        names = [name for name, values in self.axes.items() if len(values) > 1]
-        if not names:
-            raise MainstemError("sweep: a figure needs a parameter with two values or more")
-        best = self.points[self.order[0]]
-        shown = [
-            n
-            for n, point in enumerate(self.points)
-            if all(point[name] == best[name] for name in names[2:])
-        ]
-        if len(names) == 1:
-            values = np.stack([self.finals[n] for n in shown], axis=1)  # [seeds, points]
-            return figures.over(names[0], self.axes[names[0]], values, self.y)
-        first, second = (self.axes[name] for name in names[:2])
+    @property
+    def varied(self) -> list[str]:
+        """The parameters with two values or more."""
+        return [name for name, values in self.axes.items() if len(values) > 1]
+
+    def along(self) -> tuple[tuple[Any, ...], np.ndarray]:
+        """The values of the first parameter, and the last values of `y` there [seeds, values]."""
+        return self.axes[self.varied[0]], np.stack([self.finals[n] for n in self._slice(1)], axis=1)
+
+    def grid(self) -> tuple[tuple[Any, ...], tuple[Any, ...], np.ndarray]:
+        """The values of the first two parameters, and the means of `y` there, at the best values of the others."""
+        names = self.varied[:2]
+        first, second = (self.axes[name] for name in names)
         cells = np.full((len(first), len(second)), np.nan)
-        for n in shown:
+        for n in self._slice(2):
             point = self.points[n]
             place = first.index(point[names[0]]), second.index(point[names[1]])
             cells[place] = self.rows[n][self.y]
+        return first, second, cells
+
+    def _slice(self, free: int) -> list[int]:
+        """The points with the best values of all parameters but the first `free`."""
+        best, fixed = self.points[self.order[0]], self.varied[free:]
+        return [
+            n
+            for n, point in enumerate(self.points)
+            if all(point[name] == best[name] for name in fixed)
+        ]
+
+    @functools.cached_property
+    def figure(self) -> Any:
+        """A curve over one parameter; a heat map over the first two, at the best values of the others."""
+        names = self.varied
+        if not names:
+            raise MainstemError("sweep: a figure needs a parameter with two values or more")
+        if len(names) == 1:
+            return figures.over(names[0], *self.along(), self.y)
+        first, second, cells = self.grid()
         return figures.heat_map(names[:2], (first, second), cells, self.y, self.higher)
+
+    def report(self, path: str | Path, *, regret: bool | None = None, title: str = "") -> Path:
+        """Writes a page that shows the grid and the best runs, see `Run.report`."""
+        from mainstem.run.reporting.content import of_sweep
+
+        return write_page(path, of_sweep(self, regret, title))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)

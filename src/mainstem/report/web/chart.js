@@ -1,0 +1,269 @@
+// A chart: curves with bands, a legend that hides them, zoom by mouse and by keyboard, and a table of values.
+
+import uPlot from "uplot";
+
+const DASHES = [[], [8, 4], [2, 3], [8, 3, 2, 3]]; // so that curves differ in more than colour
+const HEIGHT = 300;
+const ROWS = 12; // of the table of values
+
+let charts = 0;
+
+/** Draws a chart below `parent`. Its lines have `x`, `y` and for a band `low` and `high`, as arrays of numbers. */
+export class Chart {
+  constructor(parent, drawn) {
+    this.drawn = drawn;
+    this.logs = { x: drawn.x.log ?? false, y: drawn.y.log ?? false };
+    this.hidden = new Set();
+    this.range = null; // of x, while zoomed
+    this.id = `chart-${++charts}`;
+    this.figure = element(parent, "figure", { className: "chart" });
+    this.title = element(this.figure, "figcaption", { textContent: drawn.title, id: `${this.id}-title` });
+    this.tools();
+    this.place = element(this.figure, "div", { className: "plot", role: "img" });
+    this.place.setAttribute("aria-label", this.summary());
+    this.legend();
+    if (drawn.note) element(this.figure, "p", { className: "note", textContent: drawn.note });
+    this.values();
+    this.draw();
+    new ResizeObserver(() => this.fit()).observe(this.place);
+  }
+
+  /** Draws anew: after a change of the theme or of an axis. */
+  draw() {
+    this.plot?.destroy();
+    this.plot = new uPlot(this.options(), this.data(), this.place);
+    if (this.range) this.zoomTo(...this.range);
+  }
+
+  /** Shows x from `low` to `high`. */
+  zoomTo(low, high) {
+    this.range = [low, high];
+    this.plot.setScale("x", { min: low, max: high });
+  }
+
+  reset() {
+    const [low, high] = this.whole();
+    this.plot.setScale("x", { min: low, max: high });
+    this.range = null;
+  }
+
+  /** Hides a line, or shows it again. */
+  toggle(n) {
+    this.hidden.has(n) ? this.hidden.delete(n) : this.hidden.add(n);
+    const shown = !this.hidden.has(n);
+    this.buttons[n].setAttribute("aria-pressed", String(shown));
+    for (let column = 3 * n + 1; column <= 3 * n + 3; column++) this.plot.setSeries(column, { show: shown });
+  }
+
+  data() {
+    const { x: logX, y: logY } = this.logs;
+    const fine = (log) => (value) => (Number.isFinite(value) && (!log || value > 0) ? value : null);
+    const tables = this.drawn.lines.map((line) => {
+      const rows = [...line.x.keys()].filter((n) => !logX || line.x[n] > 0);
+      const column = (values) => rows.map((n) => (values ? fine(logY)(values[n]) : null));
+      return [rows.map((n) => line.x[n]), column(line.y), column(line.low), column(line.high)];
+    });
+    const joined = uPlot.join(tables, tables.map(() => [0, 1, 1, 1])); // a missing value is a gap, another line's x is not
+    return joined;
+  }
+
+  options() {
+    const style = getComputedStyle(document.documentElement);
+    const css = (name) => style.getPropertyValue(name).trim();
+    const series = [{}];
+    const bands = [];
+    this.drawn.lines.forEach((line, n) => {
+      const colour = css(`--line-${line.colour % 8}`);
+      const show = !this.hidden.has(n);
+      const lone = line.x.length === 1 || line.marked;
+      const edge = { stroke: "transparent", points: { show: false }, show };
+      const points = lone ? { show: true, size: 7, fill: colour, stroke: colour } : { show: false };
+      series.push({ label: line.name, stroke: colour, width: line.dashed ? 1 : 2, dash: dashes(line), points, show });
+      series.push({ ...edge, label: `${line.name}, low` }, { ...edge, label: `${line.name}, high` });
+      if (line.low) bands.push({ series: [3 * n + 3, 3 * n + 2], fill: `${colour}33` });
+    });
+    const axis = { stroke: css("--text"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid") } };
+    return {
+      width: this.width(),
+      height: HEIGHT,
+      series,
+      bands,
+      legend: { show: false },
+      focus: { alpha: 0.3 },
+      cursor: { drag: { x: true, y: false }, focus: { prox: 16 } },
+      scales: {
+        x: { time: false, distr: this.logs.x ? 3 : 1 },
+        y: { distr: this.logs.y ? 3 : 1 },
+      },
+      axes: [
+        { ...axis, label: this.drawn.x.label, values: named, space: 70 },
+        { ...axis, label: this.drawn.y.label, values: named, size: 64 },
+      ],
+      hooks: {
+        setCursor: [() => this.read()],
+        setSelect: [
+          (plot) => {
+            if (plot.select.width > 0) {
+              const ends = [plot.select.left, plot.select.left + plot.select.width];
+              this.range = ends.map((place) => plot.posToVal(place, "x"));
+            }
+          },
+        ],
+      },
+    };
+  }
+
+  width() {
+    return Math.max(200, this.place.clientWidth);
+  }
+
+  fit() {
+    if (this.plot && this.plot.width !== this.width()) this.plot.setSize({ width: this.width(), height: HEIGHT });
+  }
+
+  /** The least and the greatest x. */
+  whole() {
+    const xs = this.plot.data[0];
+    return [xs[0], xs[xs.length - 1]];
+  }
+
+  /** Zooms and moves: the range becomes `factor` times as long, and moves by `shift` of its length. */
+  move(factor, shift) {
+    const [first, last] = this.whole().map((x) => this.along(x));
+    const { min, max } = this.plot.scales.x;
+    let [low, high] = [this.along(min), this.along(max)];
+    const middle = (low + high) / 2 + shift * (high - low);
+    const half = Math.min(((high - low) * factor) / 2, (last - first) / 2);
+    const centre = Math.min(Math.max(middle, first + half), last - half);
+    this.zoomTo(this.back(centre - half), this.back(centre + half));
+  }
+
+  along(x) {
+    return this.logs.x ? Math.log10(x) : x;
+  }
+
+  back(place) {
+    return this.logs.x ? 10 ** place : place;
+  }
+
+  tools() {
+    const tools = element(this.figure, "div", { className: "tools", role: "group" });
+    tools.setAttribute("aria-labelledby", this.title.id);
+    const actions = [
+      ["Zoom in", "+", () => this.move(0.5, 0)],
+      ["Zoom out", "−", () => this.move(2, 0)],
+      ["Earlier", "←", () => this.move(1, -0.5)],
+      ["Later", "→", () => this.move(1, 0.5)],
+      ["Show all", "⤢", () => this.reset()],
+    ];
+    for (const [name, sign, action] of actions) {
+      const button = element(tools, "button", { type: "button", textContent: sign, title: name, onclick: action });
+      button.setAttribute("aria-label", name);
+    }
+    for (const axis of ["x", "y"]) {
+      const button = element(tools, "button", { type: "button", textContent: `log ${axis}` });
+      button.setAttribute("aria-pressed", String(this.logs[axis]));
+      button.onclick = () => {
+        this.logs[axis] = !this.logs[axis];
+        button.setAttribute("aria-pressed", String(this.logs[axis]));
+        this.draw();
+      };
+    }
+  }
+
+  legend() {
+    const list = element(this.figure, "ul", { className: "legend" });
+    this.buttons = this.drawn.lines.map((line, n) => {
+      const button = element(element(list, "li"), "button", { type: "button", onclick: () => this.toggle(n) });
+      button.setAttribute("aria-pressed", "true");
+      const swatch = element(button, "span", { className: `swatch colour-${line.colour % 8}` });
+      swatch.classList.toggle("dashed", dashes(line).length > 0);
+      element(button, "span", { textContent: line.name });
+      return button;
+    });
+    this.shown = this.buttons.map((button) => element(button, "span", { className: "value" }));
+    this.read();
+  }
+
+  /** Writes into the legend the values at the cursor, or else the last ones. */
+  read() {
+    const at = this.plot?.cursor.idx ?? null;
+    this.drawn.lines.forEach((line, n) => {
+      let value = line.y[line.y.length - 1];
+      if (at !== null) {
+        const x = this.plot.data[0][at];
+        value = line.y[nearest(line.x, x)];
+      }
+      this.shown[n].textContent = Number.isFinite(value) ? short(value) : "–";
+    });
+  }
+
+  summary() {
+    const ends = this.drawn.lines.map((line) => `${line.name} ends at ${short(line.y[line.y.length - 1])}`);
+    return `${this.drawn.title}. ${ends.join("; ")}.`;
+  }
+
+  /** The same numbers as a table, for those who do not see the curves. */
+  values() {
+    const details = element(this.figure, "details", { className: "values" });
+    element(details, "summary", { textContent: "Values as a table" });
+    details.addEventListener(
+      "toggle",
+      () => {
+        const box = element(details, "div", { className: "wide", tabIndex: 0, role: "region" });
+        box.setAttribute("aria-label", `Values of ${this.drawn.title}`);
+        const table = element(box, "table");
+        const head = element(element(table, "thead"), "tr");
+        for (const name of [this.drawn.x.label, ...this.drawn.lines.map((line) => line.name)])
+          element(head, "th", { scope: "col", textContent: name });
+        const body = element(table, "tbody");
+        const xs = this.plot.data[0];
+        const count = Math.min(ROWS, xs.length);
+        for (let n = 0; n < count; n++) {
+          const x = xs[Math.round((n * (xs.length - 1)) / Math.max(1, count - 1))];
+          const row = element(body, "tr");
+          element(row, "th", { scope: "row", textContent: short(x) });
+          for (const line of this.drawn.lines)
+            element(row, "td", { textContent: short(line.y[nearest(line.x, x)]) });
+        }
+      },
+      { once: true },
+    );
+  }
+}
+
+/** The numbers at the ticks of an axis; a logarithmic one leaves some out. */
+function named(_, ticks) {
+  return ticks.map((tick) => (tick === null ? "" : short(tick)));
+}
+
+function dashes(line) {
+  return line.dashed ? [4, 4] : DASHES[Math.floor(line.colour / 2) % DASHES.length];
+}
+
+/** The place of the entry of a sorted list that is nearest to `x`. */
+export function nearest(xs, x) {
+  let [low, high] = [0, xs.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    xs[middle] < x ? (low = middle) : (high = middle);
+  }
+  return Math.abs(xs[low] - x) <= Math.abs(xs[high] - x) ? low : high;
+}
+
+/** A number in four digits. */
+export function short(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2).replace("e+", "e");
+  return Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
+/** A new element below `parent`, with these properties. */
+export function element(parent, kind, properties = {}) {
+  const { role, ...others } = properties;
+  const made = Object.assign(document.createElement(kind), others);
+  if (role) made.setAttribute("role", role);
+  parent.append(made);
+  return made;
+}

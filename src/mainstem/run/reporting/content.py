@@ -1,0 +1,94 @@
+"""Content of a report: what its page shows of compared runs or of a sweep."""
+
+import datetime
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from mainstem.report import figures
+from mainstem.report.tables import for_page
+from mainstem.run.comparison import Comparison, compare
+from mainstem.run.labels import short
+from mainstem.run.reporting import regrets
+from mainstem.run.reporting.charts import MOST, Chart, Curve, Section, drawn, points
+from mainstem.run.reporting.described import described, environment
+from mainstem.run.reporting.sections import clients, communication, conditions, performance
+from mainstem.run.swept import Sweep, edge_warning
+
+DETAILED = 6  # runs of a sweep that are shown in detail, the best ones
+
+
+def of_runs(compared: Comparison, regret: bool | None = None, title: str = "") -> dict[str, Any]:
+    """The content for compared runs.
+
+    `regret` says whether the best models in hindsight are computed; None: where that takes seconds.
+    """
+    runs = compared.runs
+    found = regrets.regrets(runs, regret)
+    sections = [
+        Section("performance", "Loss and accuracy", performance(compared)),
+        regrets.section(runs, found),
+        communication(compared, found),
+        clients(runs),
+        conditions(runs),
+    ]
+    most = points(sum(len(chart.curves) for each in sections for chart in each.charts))
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {
+        "title": title or ", ".join(dict.fromkeys(run.name for run in runs.values())),
+        "made": f"A report of mainstem {metadata.version('mainstem')}, {now}",
+        "table": for_page(compared.rows, "The last values; ± is the standard error over seeds"),
+        "warnings": [f"{label}: {run.diverged}" for label, run in runs.items() if run.diverged],
+        "sections": [_drawn(each, most) for each in sections],
+        "runs": [described(label, run) for label, run in runs.items()],
+        "environment": environment(next(iter(runs.values()))),
+    }
+
+
+def _drawn(section: Section, most: int) -> dict[str, Any]:
+    return section._asdict() | {"charts": [drawn(chart, most) for chart in section.charts]}
+
+
+def of_sweep(sweep: Sweep, regret: bool | None = None, title: str = "") -> dict[str, Any]:
+    """The content for a sweep: its grid, and its best runs in detail."""
+    best = sweep.order[:DETAILED]
+    named = {_point(sweep.points[n]): sweep.runs[n] for n in best}
+    found = of_runs(compare(named, sweep.y), regret, title or f"Sweep of {', '.join(sweep.axes)}")
+    found["table"] = for_page([sweep.rows[n] for n in sweep.order], "All points, the best first")
+    found["warnings"] += [edge_warning(sweep)] if sweep.edges else []
+    names = sweep.varied
+    if len(names) > 1:
+        found["grid"] = _grid(sweep)
+    elif names and all(isinstance(each, int | float) for each in sweep.axes[names[0]]):
+        found["sections"].insert(0, _drawn(Section("grid", "Grid", [_along(sweep)]), MOST))
+    return found
+
+
+def _grid(sweep: Sweep) -> dict[str, Any]:
+    """The values of two parameters against each other."""
+    first, second, cells = sweep.grid()
+    finite = np.where(np.isfinite(cells), cells, -np.inf if sweep.higher else np.inf)
+    place = np.argmax(finite) if sweep.higher else np.argmin(finite)
+    return {
+        "caption": f"{figures.title_of(sweep.y)} at the end; the best is framed",
+        "rows": {"name": sweep.varied[0], "values": [short(each) for each in first]},
+        "columns": {"name": sweep.varied[1], "values": [short(each) for each in second]},
+        "cells": cells.tolist(),
+        "higher": sweep.higher,
+        "best": [int(each) for each in np.unravel_index(place, cells.shape)],
+    }
+
+
+def _along(sweep: Sweep) -> Chart:
+    """The values of one parameter."""
+    given, values = sweep.along()
+    at = np.asarray(given, float)
+    log = "x" if at.min() > 0 and at.max() > 10 * at.min() else ""
+    title = f"{figures.title_of(sweep.y)} at the end"
+    return Chart(title, sweep.varied[0], sweep.y, [Curve(0, sweep.y, at, values)], log)
+
+
+def _point(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={short(given)}" for name, given in point.items())

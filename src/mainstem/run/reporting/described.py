@@ -1,0 +1,68 @@
+"""What was run: the algorithm with its equations, its settings, the experiment to run again, the environment."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from mainstem.errors import MainstemError
+from mainstem.report.formulas import equations, mathml
+from mainstem.run import folder as folders
+from mainstem.run.labels import short
+from mainstem.run.run import Run
+
+SPEC = 100_000  # characters of an experiment that is shown
+
+
+def described(label: str, run: Run) -> dict[str, Any]:
+    """What one run is: its algorithm and equations, its settings, and its experiment file."""
+    spec, size = run.spec, run.summary
+    kind = type(run.algorithm)
+    about = "" if run.algorithm is None else (kind.__doc__ or "").strip().split("\n\n")[0]
+    settings = {k: v for k, v in spec["simulate"].items() if v not in ([], None)}
+    facts = {
+        "Algorithm": repr(run.algorithm or short(spec["algorithm"][0])),
+        "Problem": repr(run.problem or short(spec["problem"])),
+        "Stream": short(spec["stream"]),
+        "Size": f"{size.steps} steps, {size.clients} clients, {size.parameters} parameters",
+        "Seeds": ", ".join(map(str, size.seeds)),
+        "Settings": ", ".join(f"{k}={short(v)}" for k, v in settings.items()),
+    }
+    if run.folder is not None:
+        facts["Folder"] = os.path.relpath(run.folder)
+    toml = tomli_w.dumps(spec)
+    if len(toml) > SPEC:
+        toml = f"{toml[:SPEC]}\n# ... cut off: the complete one is spec.toml in the run's folder\n"
+    return {
+        "name": label,
+        "about": re.sub(r":math:`([^`]*)`", r"\1", " ".join(about.split())),
+        "equations": [] if run.algorithm is None else [_formula(each) for each in equations(kind)],
+        "facts": list(facts.items()),
+        "toml": f"# Saved as experiment.toml: mainstem run experiment.toml\n\n{toml}",
+    }
+
+
+def _formula(latex: str) -> str:
+    try:
+        return mathml(latex, block=True)
+    except (MainstemError, ImportError):
+        return latex
+
+
+def environment(run: Run) -> list[tuple[str, str]]:
+    """Versions and devices: those in the run's folder, or of this process."""
+    found = folders.environment() if run.folder is None else _noted(run.folder)
+    packages = found.pop("packages", {})
+    found.pop("resumed", None)
+    shown = {key: ", ".join(map(str, v)) if isinstance(v, list) else v for key, v in found.items()}
+    return [(name, str(value)) for name, value in (shown | packages).items()]
+
+
+def _noted(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((folder / "environment.json").read_text()))
+    except (OSError, ValueError):
+        return {}

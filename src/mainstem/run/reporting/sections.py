@@ -1,0 +1,164 @@
+"""Sections of a report: performance, communication, clients, delays and heterogeneity."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from mainstem.errors import MainstemError
+from mainstem.measure import Prefix, heterogeneity
+from mainstem.measure.regret import Regret
+from mainstem.report import figures
+from mainstem.report.tables import for_page
+from mainstem.run import trace as traces
+from mainstem.run.comparison import Comparison
+from mainstem.run.reporting.charts import Chart, Curve, Section, texts
+from mainstem.run.run import CURVES, Run
+
+SAMPLES = 100_000  # for which the heterogeneity of a stream is computed, at most
+EXTREMES = 5  # clients that are listed at each end
+
+
+def performance(compared: Comparison) -> list[Chart]:
+    """The curves over the steps that all runs have."""
+    runs = compared.runs
+    known = [compared.y, "accuracy", "mse", "loss"]
+    names = [
+        name
+        for name in dict.fromkeys(known)
+        if name != "regret" and all(CURVES.get(name, name) in run.trace for run in runs.values())
+    ]
+    note = "Bands are two standard errors over seeds."
+    several = any(len(run.summary.seeds) > 1 for run in runs.values())
+    return [
+        Chart(
+            figures.title_of(name),
+            "step t",
+            name,
+            [
+                Curve(n, label, run.t, np.atleast_2d(run.curve(name)))
+                for n, (label, run) in enumerate(runs.items())
+            ],
+            note=note if several else "",
+        )
+        for name in names
+    ]
+
+
+def communication(compared: Comparison, regrets: Mapping[str, Regret | str]) -> Section:
+    """What was sent, and what it was good for."""
+    runs, y = compared.runs, "loss" if compared.y == "regret" else compared.y
+    curves, final = [], {}
+    for n, (label, run) in enumerate(runs.items()):
+        bits, values = np.atleast_2d(run.uplink_bits).mean(axis=0), np.atleast_2d(run.curve(y))
+        final[label] = (float(bits[-1]), float(values[:, -1].mean()))
+        last = np.append(np.diff(bits) > 0, True)  # the last step with this traffic
+        curves.append(Curve(n, label, bits[last], values[:, last]))
+    title = figures.title_of(y)
+    charts = [Chart(f"{title} against the traffic", "bits sent up", y, curves, "x")]
+    if len(runs) > 1:
+        charts.append(_pareto(runs, final, y, f"{title} at the end against the traffic"))
+    spent = {
+        label: (final[label][0], float(each))
+        for label, each in regrets.items()
+        if isinstance(each, Regret)
+    }
+    if len(spent) > 1:
+        charts.append(_pareto(runs, spent, "regret", "Regret at the end against the traffic"))
+    rows = [
+        {
+            "algorithm": label,
+            "MB up": float(np.mean(run.uplink_bytes[..., -1])) / 1e6,
+            "MB down": float(np.mean(run.downlink_bytes[..., -1])) / 1e6,
+            "uplink_saving": run.uplink_saving,
+        }
+        for label, run in runs.items()
+    ]
+    caption = "Traffic, as packed; the saving is against all clients sending plainly at every step"
+    return Section("communication", "Communication", charts, tables=[for_page(rows, caption)])
+
+
+def _pareto(
+    runs: Iterable[str], ends: Mapping[str, tuple[float, float]], y: str, title: str
+) -> Chart:
+    """A point for each run, and in words the runs that no other beats in both."""
+    front = figures.front(list(ends.values()), y in figures.HIGHER)
+    best = ", ".join(label for label, end in ends.items() if end in front)
+    curves = [
+        Curve(n, label, np.array([ends[label][0]]), np.array([[ends[label][1]]]))
+        for n, label in enumerate(runs)
+        if label in ends
+    ]
+    note = f"Pareto front, no other run has less traffic and a better value: {best}."
+    log = "x" if all(bits > 0 for bits, _ in ends.values()) else ""
+    return Chart(title, "bits sent up", y, curves, log, note)
+
+
+def clients(runs: Mapping[str, Run]) -> Section:
+    """The losses of the clients, where they were recorded."""
+    curves, lists = [], []
+    for n, (label, run) in enumerate(runs.items()):
+        names = [
+            name
+            for name in run.trace
+            if (each := traces.per_client(name)) is not None and each.of == "loss"
+        ]
+        if not names:
+            continue
+        columns = run.trace[names[0]]  # [seeds, steps, clients]
+        counts = np.sum(~np.isnan(columns), axis=(0, 1))
+        means = np.nansum(columns, axis=(0, 1)) / np.where(counts > 0, counts, np.nan)
+        order = np.argsort(means)
+        shares = 100 * (np.arange(len(order)) + 0.5) / len(order)
+        curves.append(Curve(n, label, shares, means[order][None]))
+        known = order[np.isfinite(means[order])]
+        ends = [*known[:EXTREMES], *known[max(EXTREMES, len(known) - EXTREMES) :]]
+        rows = [{"client": int(k), "mean_loss": float(means[k])} for k in ends]
+        lists.append(for_page(rows, f"{label}: the clients with the least and the greatest loss"))
+    if not curves:
+        why = 'The losses of each client were not recorded: simulate(..., measure=["loss per client"]).'
+        return Section("clients", "Clients", [], [why])
+    chart = Chart("Mean loss of each client", "share of the clients, %", "loss", curves)
+    return Section("clients", "Clients", [chart], tables=lists)
+
+
+def conditions(runs: Mapping[str, Run]) -> Section:
+    """Delays, and the heterogeneity of the stream."""
+    said = texts({label: _delays(run) for label, run in runs.items()})
+    found = _heterogeneity(next(iter(runs.values())))
+    charts = [found] if isinstance(found, Chart) else []
+    if isinstance(found, str):
+        said.append(f"Heterogeneity: {found}.")
+    return Section("conditions", "Delays and heterogeneity", charts, said)
+
+
+def _heterogeneity(run: Run) -> Chart | str:
+    """That of a stream that knows its distributions, or why it is not shown."""
+    size = run.summary
+    if run.stream is None or run.problem is None or run.domain is None:
+        return "the run's data or code is not on this machine"
+    if run.stream.expected is None:
+        return "the stream does not know its distributions"
+    if size.steps * size.clients > SAMPLES:
+        return f"not computed for more than {SAMPLES} samples"
+    prefix = Prefix(run.problem, run.stream, size.steps, seed=size.seeds[0], domain=run.domain)
+    try:
+        found = heterogeneity(prefix)
+    except MainstemError as error:
+        return str(error)
+    parts = {"noise": found.noise, "clients": found.spatial, "time": found.temporal}
+    t = np.arange(1, size.steps + 1)
+    curves = [Curve(n, name, t, each[None]) for n, (name, each) in enumerate(parts.items())]
+    note = "Noise of the samples, difference between clients, change with time: Sahu et al. 2026."
+    return Chart("heterogeneity of the stream", "step t", "square", curves, note=note)
+
+
+def _delays(run: Run) -> str:
+    network = run.spec["simulate"].get("network")
+    if not network:
+        return "no delays"
+    ways = {name: np.atleast_1d(network.get(name, 0)) for name in ("up", "down")}
+    each = [
+        f"{name} {d.min()} to {d.max()} steps (median {np.median(d):g})" for name, d in ways.items()
+    ]
+    both = max(int(np.max(up + down)) for up, down in [np.broadcast_arrays(*ways.values())])
+    return f"messages take {', '.join(each)}; and back after at most {both}, at a sync"

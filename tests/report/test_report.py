@@ -1,0 +1,117 @@
+"""Reports as files: their size, their content, and how commands write them."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mainstem as ms
+from mainstem.errors import Diverged, MainstemError
+from mainstem.report.decimation import kept
+from mainstem.run.reporting.content import of_runs
+from tests.cli.command import mainstem
+from tests.report.conftest import HOSTILE
+
+LIMIT = 5_000_000
+
+
+def test_a_page_of_a_million_steps_is_small(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    stream = ms.streams.arrays(draw.normal(size=(64, 2)), draw.integers(0, 2, 64), clients=2)
+    problem = ms.problems.logistic(features=2)
+    runs = [
+        ms.simulate(ms.fedogd(step), problem, stream, steps=1_000_000, seeds=2)
+        for step in (0.01, 0.1)
+    ]
+    page = ms.compare(runs).report(tmp_path / "report.html")
+    assert page.stat().st_size < LIMIT
+
+
+def test_thinning_keeps_extremes_and_ends() -> None:
+    draw = np.random.default_rng(0)
+    curve = draw.normal(size=100_003)
+    curve[777] = np.nan
+    places = kept(curve, 1000)
+    assert len(places) <= 1000
+    assert {0, len(curve) - 1, int(np.nanargmax(curve)), int(np.nanargmin(curve))} <= {*places}
+    assert (np.diff(places) > 0).all()
+    assert len(kept(np.full(5000, np.nan), 100)) <= 100
+
+
+def test_a_hostile_name_cannot_end_the_script(report: Path) -> None:
+    html = report.read_text()
+    assert HOSTILE not in html
+    inside = re.search(
+        r'<script type="application/json" id="content">(.*?)</script>', html, re.DOTALL
+    )
+    assert inside is not None
+    assert [run["name"] for run in json.loads(inside[1])["runs"]][2] == HOSTILE
+
+
+def test_the_content_says_what_was_run(runs: dict[str, ms.Run]) -> None:
+    content = of_runs(ms.compare(runs))
+    facts = dict(content["runs"][1]["facts"])
+    assert facts["Algorithm"] == "ofedavg(step=0.1, rate=0.5)"
+    assert facts["Size"] == "60 steps, 6 clients, 4 parameters"
+    assert content["runs"][1]["equations"][0].startswith("<math")
+    assert "mainstem" in dict(content["environment"])
+    assert {each["id"] for each in content["sections"]} == {
+        "performance",
+        "regret",
+        "communication",
+        "clients",
+        "conditions",
+    }
+
+
+def test_delays_and_heterogeneity_are_shown() -> None:
+    stream, problem = ms.streams.sea_quadratic(4, dimension=2), ms.problems.quadratic(2)
+    network = ms.network(up=[0, 1, 2, 3])
+    run = ms.simulate(ms.fedogd(0.1), problem, stream, steps=20, network=network)
+    content = of_runs(ms.compare(run), regret=False)
+    (conditions,) = [each for each in content["sections"] if each["id"] == "conditions"]
+    assert "up 0 to 3 steps (median 1.5)" in conditions["texts"][0]
+    lines = conditions["charts"][0]["lines"]
+    assert [line["name"] for line in lines] == ["noise", "clients", "time"]
+    shown = np.frombuffer(base64.b64decode(lines[1]["y"]["f4"]), "<f4")
+    found = ms.measure.heterogeneity(ms.measure.Prefix(problem, stream, 20))
+    np.testing.assert_allclose(shown, found.spatial, rtol=1e-6)
+
+
+def test_a_diverged_run_has_a_report(runs: dict[str, ms.Run], tmp_path: Path) -> None:
+    first = next(iter(runs.values()))
+    assert first.stream is not None
+    with pytest.warns(Diverged):
+        run = ms.simulate(ms.fedogd(1e30), ms.problems.linear(3), first.stream, steps=60)
+    assert run.report(tmp_path / "report.html").exists()
+    assert of_runs(ms.compare(run))["warnings"]
+
+
+def test_the_command_reports_saved_runs(runs: dict[str, ms.Run], tmp_path: Path) -> None:
+    for n, run in enumerate(list(runs.values())[:2]):
+        run.save(tmp_path / "runs" / str(n))
+    page = tmp_path / "page.html"
+    done = mainstem(tmp_path, "report", "runs", "-o", str(page), "--no-regret", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["report"] == str(page)
+    assert page.stat().st_size < LIMIT
+
+
+def test_the_command_refuses_what_is_no_run(tmp_path: Path) -> None:
+    done = mainstem(tmp_path, "report", "none")
+    assert done.returncode == 1
+    assert "there is no such run folder" in done.stderr
+
+
+def test_runs_on_other_data_are_refused(runs: dict[str, ms.Run]) -> None:
+    other = ms.simulate(
+        ms.fedogd(0.1),
+        ms.problems.logistic(3),
+        ms.streams.arrays(np.ones((8, 3)), np.ones(8, int), 6),
+        steps=4,
+    )
+    with pytest.raises(MainstemError, match="same stream"):
+        ms.compare([*runs.values(), other])
