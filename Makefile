@@ -78,7 +78,9 @@ bench-federation: .venv/bench .venv/federation
 	$(BIN)/python -m benchmarks.federation
 
 figures: .venv/lab # those of the README and of the docs
-	$(BIN)/mainstem demo --folder docs/images
+	$(BIN)/mainstem demo --folder demo
+	cp demo/accuracy.png docs/images/accuracy.png
+	$(BIN)/python -m tests.report.screenshot demo/report.html docs/images/report.png
 	$(BIN)/python -m examples.gallery docs/images
 	$(BIN)/mainstem reproduce fedomd-fig1-left
 	cp runs/reproduce/fedomd-fig1-left/full/figure.png docs/images/bound.png

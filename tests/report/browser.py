@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -21,7 +22,9 @@ def missing() -> str:
     lacks = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     lacks += [] if AXE.exists() else ["axe-core"]
     if lacks and os.environ.get("CI"):
-        raise AssertionError(f"CI runs the tests of pages, and lacks {', '.join(lacks)}: {MISSING}")
+        raise pytest.UsageError(
+            f"CI runs the tests of pages, and lacks {', '.join(lacks)}: {MISSING}"
+        )
     return ", ".join(lacks)
 
 
@@ -36,9 +39,11 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
 
-    def open(self, page: Path | str, width: int = 1280, dark: bool = False) -> None:
+    def open(
+        self, page: Path | str, width: int = 1280, dark: bool = False, height: int = 900
+    ) -> None:
         """Opens a page at this width; what the logs have so far is dropped."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})

@@ -68,7 +68,8 @@ def _print(outcome: "Outcome", paper: str, folder: Path) -> None:
             print(f"{'':17}NOT AS RECORDED: the spec says that it {_says(each.recorded)}")
         elif each.why:
             print(f"{'':17}as recorded: {each.why}")
-    print(f"  figure: {folder / outcome.place / outcome.figure}\n", flush=True)
+    place = folder / outcome.place
+    print(f"  figure: {place / outcome.figure}, report: {place / 'report.html'}\n", flush=True)
 
 
 def _says(verdict: str) -> str:

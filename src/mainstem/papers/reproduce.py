@@ -17,6 +17,7 @@ from mainstem.papers import results
 from mainstem.papers.evidence import verdict
 from mainstem.papers.result import SIZES, Numbers, Result
 from mainstem.report import figures
+from mainstem.report.page import write_page
 
 DECIDES = (  # the sources that decide the numbers: not the command line, not the results
     *("advice", "algorithms", "base", "datasets", "engines/simulate", "engines/run_context.py"),
@@ -136,6 +137,7 @@ def reproduce(
 
     What was finished before with the same code is read, not run again, unless `fresh`.
     """
+    from mainstem.papers.report import content
     from mainstem.papers.runner import Runner
 
     place = folder / place_of(result.name, size, seed)
@@ -159,7 +161,8 @@ def reproduce(
         "figure.png",
     )
     place.mkdir(parents=True, exist_ok=True)
-    figures.save(result.draw(numbers), place / outcome.figure)
+    figure = figures.save(result.draw(numbers), place / outcome.figure)
+    write_page(place / "report.html", content(outcome, result, figure))
     write(place / "numbers.npz", npz(numbers))
     write(place / "outcome.json", json.dumps(as_dict(outcome), indent=1))
     return outcome

@@ -120,7 +120,7 @@ for (const each of content.sections) {
   const beside = element(made, "div", { className: "beside" });
   for (const shown of each.tables) table(beside, shown.columns, shown.rows, shown.caption);
 }
-runs(section("runs", "What was run"));
+if (content.runs.length) runs(section("runs", "What was run"));
 if (content.environment) facts(section("environment", "Environment"), content.environment);
 
 addEventListener("beforeprint", () => {

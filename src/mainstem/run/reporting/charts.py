@@ -46,15 +46,15 @@ class Section(NamedTuple):
     images: Sequence[dict[str, str]] = ()
 
 
-def texts(said: Mapping[str, str]) -> list[str]:
+def texts(found: Mapping[str, str]) -> list[str]:
     """A sentence for each run, or one if all say the same.
 
     >>> texts({"a": "no delays", "b": "no delays"}), texts({"a": "no delays", "b": "2 steps"})
     (['All runs: no delays.'], ['a: no delays.', 'b: 2 steps.'])
     """
-    if len(said) > 1 and len(set(said.values())) == 1:
-        return [f"All runs: {next(iter(said.values()))}."]
-    return [f"{label}: {each}." for label, each in said.items()]
+    if len(found) > 1 and len(set(found.values())) == 1:
+        return [f"All runs: {next(iter(found.values()))}."]
+    return [f"{label}: {each}." for label, each in found.items()]
 
 
 def points(curves: int) -> int:

@@ -40,7 +40,7 @@ def _is_quick(run: Run) -> bool:
 def section(runs: Mapping[str, Run], found: Mapping[str, Regret | str]) -> Section:
     """The regrets, and the bounds beside what they bound."""
     measured = {label: each for label, each in found.items() if isinstance(each, Regret)}
-    said = texts({label: str(each) for label, each in found.items()})
+    statements = texts({label: str(each) for label, each in found.items()})
     numbers = {label: n for n, label in enumerate(runs)}
     charts = []
     if measured:
@@ -60,7 +60,7 @@ def section(runs: Mapping[str, Run], found: Mapping[str, Regret | str]) -> Secti
             bounds[label] = f"no bound: {error}"
     if bounded:
         charts.append(_beside(runs, numbers, bounded))
-    return Section("regret", "Regret", charts, [*said, *texts(bounds)])
+    return Section("regret", "Regret", charts, [*statements, *texts(bounds)])
 
 
 def _beside(

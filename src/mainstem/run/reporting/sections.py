@@ -123,12 +123,12 @@ def clients(runs: Mapping[str, Run]) -> Section:
 
 def conditions(runs: Mapping[str, Run]) -> Section:
     """Delays, and the heterogeneity of the stream."""
-    said = texts({label: _delays(run) for label, run in runs.items()})
+    statements = texts({label: _delays(run) for label, run in runs.items()})
     found = _heterogeneity(next(iter(runs.values())))
     charts = [found] if isinstance(found, Chart) else []
     if isinstance(found, str):
-        said.append(f"Heterogeneity: {found}.")
-    return Section("conditions", "Delays and heterogeneity", charts, said)
+        statements.append(f"Heterogeneity: {found}.")
+    return Section("conditions", "Delays and heterogeneity", charts, statements)
 
 
 def _heterogeneity(run: Run) -> Chart | str:
