@@ -12,7 +12,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 # Bytecode is kept: the commands that the tests start would compile the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu bench-federation performance soak figures results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu bench-federation performance soak figures notebooks results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -84,6 +84,9 @@ figures: .venv/lab # those of the README and of the docs
 	$(BIN)/python -m examples.gallery docs/images
 	$(BIN)/mainstem reproduce fedomd-fig1-left
 	cp runs/reproduce/fedomd-fig1-left/full/figure.png docs/images/bound.png
+
+notebooks: .venv/test # executes the scripts of the notebooks, and writes what they show
+	$(BIN)/python tools/notebooks.py
 
 results: .venv/lab # docs/results.md: hours, and a GPU for MNIST; goes on where it stopped
 	$(BIN)/mainstem reproduce all

@@ -1,6 +1,7 @@
 """Progress of a run: a bar on a terminal, else lines in the log; and where an interrupt takes effect."""
 
 import contextlib
+import html
 import logging
 import signal
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 log = logging.getLogger("mainstem")
 LOGGED = 30.0  # seconds between two lines in the log
+DRAWN = 0.2  # seconds between two drawings of a bar in a notebook
 
 interrupted = threading.Event()  # by Ctrl-C, where `keep_interrupts` was called
 
@@ -48,6 +50,10 @@ def bar(
 def _bar(
     title: Callable[[], str], steps: int, done: int, wanted: bool | None
 ) -> Iterator[Callable[[int], None]]:
+    if wanted is not False and _in_notebook():
+        with _notebook(title, steps, done) as shown:
+            yield shown
+        return
     if wanted is None:
         wanted = sys.stderr.isatty()
         if not wanted:
@@ -74,6 +80,38 @@ def _bar(
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title(), total=steps, completed=done)
         yield lambda step: progress.update(task, completed=step)
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this code: it shows what `display` gets."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@contextlib.contextmanager
+def _notebook(title: Callable[[], str], steps: int, done: int) -> Iterator[Callable[[int], None]]:
+    """A bar below the cell, which goes at the end."""
+    from IPython.display import HTML, display
+
+    def drawn(step: int) -> Any:
+        name = html.escape(title())
+        return HTML(f"{name} <progress max='{steps}' value='{step}'></progress> {step}/{steps}")
+
+    handle = display(drawn(done), display_id=True)
+    last = time.monotonic()
+
+    def reached(step: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= DRAWN:
+            last = now
+            handle.update(drawn(step))
+
+    try:
+        yield reached
+    finally:
+        handle.update(HTML(""))
 
 
 def _logged(title: Callable[[], str], steps: int, done: int) -> Callable[[int], None]:

@@ -79,7 +79,14 @@ def test_a_result_is_run_judged_and_stored(tmp_path):
     assert outcome.passed
     assert [each.verdict for each in outcome.claims] == [HOLDS, HOLDS]
     folder = tmp_path / outcome.place
-    for name in ("figure.png", "figure.svg", "figure.pdf", "numbers.npz", "outcome.json", "report.html"):
+    for name in (
+        "figure.png",
+        "figure.svg",
+        "figure.pdf",
+        "numbers.npz",
+        "outcome.json",
+        "report.html",
+    ):
         assert (folder / name).stat().st_size > 0
     assert papers.kept(folder) == outcome
     assert outcome.devices == ["cpu:0 (cpu)"] or "cpu" in outcome.devices[0]

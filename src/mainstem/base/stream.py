@@ -10,6 +10,8 @@ import numpy as np
 from mainstem.base.types import SEVERAL, At, Sample
 from mainstem.value import Value
 
+SHOWN = 5, 8  # rows and columns of a table in a notebook
+
 
 class Sampler(Value):
     """The part of a stream that a compiled program gets, to make samples on the device."""
@@ -110,6 +112,29 @@ class Stream(Sampler):
     def places(self, seed: int, first: int, last: int) -> np.ndarray | None:
         """The place in `rows` of each sample of these steps [steps, clients], -1: none; None without `rows`."""
         return None
+
+    def _repr_markdown_(self) -> str:
+        """The stream in a notebook: its size, and its first rows if it has a table in memory."""
+        length = "without end" if self.steps is None else f"{self.steps} steps"
+        made = f"{super()._repr_markdown_()}\n\n{self.clients} clients, {length}"
+        rows = self.rows()
+        if rows is None or np.ndim(rows.shown) != 2 or np.ndim(rows.hidden) != 1:
+            return made
+        width = min(SHOWN[1], np.shape(rows.shown)[1])
+        dots = ["..."] * (width < np.shape(rows.shown)[1])
+        lines = [
+            [*map(str, range(width)), *dots, "hidden"],
+            ["---"] * (width + len(dots) + 1),
+            *(
+                [*(f"{number:.4g}" for number in row[:width].tolist()), *dots, f"{hidden:.4g}"]
+                for row, hidden in zip(
+                    np.asarray(rows.shown[: SHOWN[0]]),
+                    rows.hidden[: SHOWN[0]].tolist(),
+                    strict=True,
+                )
+            ),
+        ]
+        return "\n".join([made, "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 class Drawn(NamedTuple):

@@ -1,5 +1,9 @@
 """Figures for print: curves and bars with the spread over seeds."""
 
+import base64
+import html
+import io
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +47,8 @@ def pyplot() -> Any:
         import matplotlib
     except ImportError:
         raise MainstemError("figures need matplotlib: pip install 'mainstem[lab]'") from None
-    matplotlib.use("Agg", force=False)
+    if "MPLBACKEND" not in os.environ:  # a notebook sets one that shows figures
+        matplotlib.use("Agg", force=False)
     import matplotlib.pyplot as plt
 
     return plt
@@ -247,6 +252,14 @@ def save(figure: Any, path: Path) -> Path:
     for vector in (".svg", ".pdf"):
         figure.savefig(path.with_suffix(vector))
     return path
+
+
+def as_html(figure: Any, described: str) -> str:
+    """The figure as an image inside a notebook."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=100)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{html.escape(described)}" src="data:image/png;base64,{data}">'
 
 
 def _line(

@@ -1,27 +1,6 @@
-"""Formulas: the equations of a docstring, and LaTeX as MathML."""
-
-import inspect
-import re
+"""Formulas: LaTeX as MathML, which a browser shows without a script."""
 
 from mainstem.errors import BadData
-
-_MATH = re.compile(r"^ *\.\. math::[ ]*(\S.*(?:\n(?! *\n).+)*)", re.MULTILINE)
-
-
-def equations(documented: object) -> list[str]:
-    r"""The formulas that a docstring sets off, in LaTeX.
-
-    >>> def step():
-    ...     r'''A step.
-    ...
-    ...     .. math:: w \\leftarrow w - \\eta g,
-    ...
-    ...     with the gradient g.'''
-    >>> equations(step)
-    ['w \\\\leftarrow w - \\\\eta g']
-    """
-    found = _MATH.findall(inspect.getdoc(documented) or "")
-    return [" ".join(each.split()).rstrip(".,;") for each in found]
 
 
 def mathml(formula: str, block: bool) -> str:

@@ -1,6 +1,7 @@
 """Tables of results: aligned text, CSV and LaTeX, from rows with the same keys."""
 
 import csv
+import html
 import io
 import math
 import re
@@ -77,6 +78,34 @@ def for_page(rows: Rows, caption: str) -> dict[str, Any]:
 
 def _key(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else str(value)
+
+
+SORT = (  # by the column of the head that was clicked, numbers as numbers; a second click turns the order round
+    "const h=event.target,n=h.cellIndex,b=this.closest('table').tBodies[0],"
+    "up=h.dataset.up!=='1';h.dataset.up=up?'1':'';"
+    "[...b.rows].sort((r,s)=>{const x=r.cells[n].dataset.by,y=s.cells[n].dataset.by,"
+    "c=isNaN(x-y)?x.localeCompare(y):x-y;return up?c:-c}).forEach(r=>b.append(r))"
+)
+
+
+def as_html(rows: Rows) -> str:
+    """The rows as an HTML table for a notebook; a click on a head sorts it.
+
+    >>> as_html([{"algorithm": "<b>", "loss": 0.5}])
+    '<table><thead><tr ...><th>algorithm</th><th>loss</th>...<td data-by="&lt;b&gt;">&lt;b&gt;</td>...'
+    """
+    known = columns(rows)
+    heads = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in known)
+    head = f'<tr style="cursor:pointer" onclick="{html.escape(SORT)}">{heads}</tr>'
+    lines = [
+        "".join(
+            f'<td data-by="{html.escape(str(row.get(name, "")))}">{html.escape(cell(row, name))}</td>'
+            for name in known
+        )
+        for row in rows
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def text(rows: Rows) -> str:

@@ -198,6 +198,12 @@ class Comparison:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """The table, which sorts, and the figure, in a notebook."""
+        names = ", ".join(self.runs)
+        described = f"{figures.title_of(self._title(self.y))} of {names}"
+        return tables.as_html(self.rows) + figures.as_html(self.figure, described)
+
     def to_pandas(self) -> Any:
         """The table as a data frame."""
         import pandas as pd

@@ -1,6 +1,7 @@
 """Run: the trace, the traffic, the models and the regret of a simulation."""
 
 import functools
+import html
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,12 @@ class Run:
         size = self.summary
         found = f"{size.steps} steps, {size.clients} clients, {len(size.seeds)} seed(s)"
         return f"<Run {self.name}: {found}{', ' if self.diverged else ''}{self.diverged}>"
+
+    def _repr_html_(self) -> str:
+        """The last values and the curve, in a notebook."""
+        from mainstem.run.comparison import compare
+
+        return f"<p>{html.escape(repr(self))}</p>{compare(self)._repr_html_()}"
 
     @property
     def diverged(self) -> str:

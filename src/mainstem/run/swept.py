@@ -3,6 +3,7 @@ edges."""
 
 import dataclasses
 import functools
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -170,6 +171,13 @@ class Sweep:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """All points, best first, in a table that sorts, and the figure, in a notebook."""
+        table = tables.as_html([self.rows[n] for n in self.order])
+        warning = f"<p>{html.escape(edge_warning(self))}</p>" if self.edges else ""
+        drawn = figures.as_html(self.figure, f"{self.y} over the grid") if self.varied else ""
+        return table + warning + drawn
 
 
 def edge_warning(sweep: Sweep) -> str:

@@ -10,6 +10,7 @@ import jax
 
 from mainstem.value import fields as kinds
 from mainstem.value.comparison import hashed, same
+from mainstem.value.documented import markdown
 from mainstem.value.printing import shown
 
 V = TypeVar("V")
@@ -69,6 +70,10 @@ class Value(abc.ABC):
     def __repr__(self) -> str:
         name, arguments = self.call()
         return f"{name}({', '.join(f'{key}={shown(given)}' for key, given in arguments.items())})"
+
+    def _repr_markdown_(self) -> str:
+        """The value in a notebook."""
+        return markdown(repr(self), type(self))
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -2,17 +2,17 @@
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from mainstem.errors import MainstemError
-from mainstem.report.formulas import equations, mathml
+from mainstem.report.formulas import mathml
 from mainstem.run import folder as folders
 from mainstem.run.labels import short
 from mainstem.run.run import Run
+from mainstem.value.documented import equations, summary
 
 SPEC = 100_000  # characters of an experiment that is shown
 
@@ -20,8 +20,7 @@ SPEC = 100_000  # characters of an experiment that is shown
 def described(label: str, run: Run) -> dict[str, Any]:
     """What one run is: its algorithm and equations, its settings, and its experiment file."""
     spec, size = run.spec, run.summary
-    kind = type(run.algorithm)
-    about = "" if run.algorithm is None else (kind.__doc__ or "").strip().split("\n\n")[0]
+    kind = None if run.algorithm is None else type(run.algorithm)
     settings = {k: v for k, v in spec["simulate"].items() if v not in ([], None)}
     facts = {
         "Algorithm": repr(run.algorithm or short(spec["algorithm"][0])),
@@ -38,8 +37,8 @@ def described(label: str, run: Run) -> dict[str, Any]:
         toml = f"{toml[:SPEC]}\n# ... cut off: the complete one is spec.toml in the run's folder\n"
     return {
         "name": label,
-        "about": re.sub(r":math:`([^`]*)`", r"\1", " ".join(about.split())),
-        "equations": [] if run.algorithm is None else [_formula(each) for each in equations(kind)],
+        "about": "" if kind is None else summary(kind),
+        "equations": [] if kind is None else [_formula(each) for each in equations(kind)],
         "facts": list(facts.items()),
         "toml": f"# Saved as experiment.toml: mainstem run experiment.toml\n\n{toml}",
     }
