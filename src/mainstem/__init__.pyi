@@ -32,6 +32,7 @@ from .parts import network as network
 from .run import Run as Run
 from .run import compare as compare
 from .run import load as load
+from .run import load_model as load_model
 from .theory.planner import plan as plan
 
 __version__: str

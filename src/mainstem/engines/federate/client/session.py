@@ -22,7 +22,6 @@ from mainstem.engines.federate.client.kernels import own_document, shared_kernel
 from mainstem.engines.federate.client.pending_uploads import PendingUploads
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
-from mainstem.engines.federate.client.sample_format import SampleFormat
 from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import Position
@@ -38,6 +37,7 @@ from mainstem.engines.federate.protocol.run_document import (
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.engines.federate.transport import tasks
 from mainstem.errors import BrokenRun
+from mainstem.streams.sample_format import SampleFormat
 
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
 CHECK = 1.0  # seconds between two looks for pending uploads that nobody sends
@@ -67,7 +67,8 @@ class Session:
         k = uplink.document.clients.index(client)
         self.state = ClientState(shared_kernels(uplink.document, problem), k)
         self.document = self.state.document
-        self.format = SampleFormat(self.document)
+        source, rules = self.document.source, self.document.rules
+        self.format = SampleFormat(source, self.document.dtype, rules.features, rules.labels)
         self.patient = patient
         self.skipped = 0  # syncs without an upload because too many were pending
         self.lost = 0  # samples learnt after the last snapshot, before a kill

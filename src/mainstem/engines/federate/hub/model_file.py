@@ -1,43 +1,36 @@
-"""The model of a run as a file: safetensors, with the names of features and labels."""
+"""The model of a federated run as a file."""
 
-import json
 from pathlib import Path
+from typing import Any
 
-import jax
 import numpy as np
 import safetensors
 import safetensors.numpy
 
-from mainstem.disk import PRIVATE, write
+from mainstem.disk import PRIVATE
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.errors import BadData
+from mainstem.run.model_file import save_model, tensors
 
 MODEL = "model.safetensors"
 
 
 def write_model(folder: Path, aggregator: Aggregator) -> Path:
-    """Writes the present model. Its tensors have the names that they have in the problem."""
+    """Writes the present model; `ms.load_model` reads it."""
     document = aggregator.document
     rules = document.rules
-    named = {"features": rules.features, "labels": rules.labels}
-    about = {"run": rules.run, "merge": str(aggregator.version), "step": str(aggregator.step)}
-    about |= {name: json.dumps(given) for name, given in named.items() if given is not None}
-    about["problem"] = json.dumps(document.content["problem"])
-    data = safetensors.numpy.save(tensors(document, aggregator.model), about)
-    return write(folder / MODEL, data, PRIVATE)
+    about = {"run": rules.run, "merge": aggregator.version, "step": aggregator.step}
+    about |= {"features": rules.features, "labels": rules.labels}
+    about |= {"problem": document.content["problem"]}
+    return save_model(folder / MODEL, _nested(document, aggregator.model), about, PRIVATE)
 
 
-def tensors(document: RunDocument, vector: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays of a model, by name: the whole model, or its shared part."""
+def _nested(document: RunDocument, vector: np.ndarray) -> Any:
+    """The model in the form of the problem: the whole model, or its shared part."""
     with document.precision():
-        model = document.problem.unravel_shared(vector)
-    leaves = jax.tree_util.tree_leaves_with_path(model)
-    names = (jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves)
-    return {
-        name or "model": np.asarray(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)
-    }
+        return document.problem.unravel_shared(vector)
 
 
 def read_model(path: Path, document: RunDocument) -> np.ndarray:
@@ -53,7 +46,7 @@ def read_model(path: Path, document: RunDocument) -> np.ndarray:
         named = safetensors.numpy.load(path.read_bytes())
     except safetensors.SafetensorError as error:
         raise BadData(f"{path}: is not a model: {error}") from None
-    wanted = tensors(document, np.zeros(document.broadcast, document.dtype))
+    wanted = tensors(_nested(document, np.zeros(document.broadcast, document.dtype)))
     shapes = {name: each.shape for name, each in wanted.items()}
     if {name: each.shape for name, each in named.items()} != shapes:
         raise BadData(f"{path}: has other tensors than the run's model, {shapes}")

@@ -29,10 +29,11 @@ from mainstem.engines.federate.protocol.messages import (
     most_broadcast_bytes,
     read_broadcast,
 )
-from mainstem.engines.federate.protocol.rules import ALARM, CHANGEABLE, HASHED, Rules, read_rules
+from mainstem.engines.federate.protocol.rules import ALARM, CHANGEABLE, Rules, read_rules
 from mainstem.engines.federate.protocol.subjects import Subjects
 from mainstem.errors import BadSpec, MainstemError
 from mainstem.spec import name_of
+from mainstem.streams.sample_format import HASHED
 from mainstem.value import parts_of
 
 _NO_CHANGE = contextlib.nullcontext()

@@ -6,22 +6,27 @@ from typing import Any
 import jax
 import numpy as np
 
-from mainstem.base import Sample
-from mainstem.engines.federate.protocol.rules import HASHED
-from mainstem.engines.federate.protocol.run_document import RunDocument
+from mainstem.base import Problem, Sample
 from mainstem.errors import BadData
 from mainstem.streams.sparse import dense
 
+HASHED = "hashed"  # in place of the names of features: any names
+
 
 class SampleFormat:
-    """Converts between users' values and the arrays of a run's problem. Refuses what does not fit."""
+    """Converts between users' values and the arrays of a problem. Refuses what does not fit."""
 
-    def __init__(self, document: RunDocument):
-        self._problem = document.source
-        self._dtype = document.dtype
-        self.hashes = document.rules.features == HASHED  # words and any keys are features
-        self._features = document.rules.features
-        self._labels = document.rules.labels
+    def __init__(
+        self,
+        problem: Problem,
+        dtype: np.dtype[Any],
+        features: tuple[str, ...] | str | None,
+        labels: Sequence[Any] | None,
+    ):
+        self._problem, self._dtype = problem, dtype
+        self.hashes = features == HASHED  # words and any keys are features
+        self._features = features
+        self._labels = None if labels is None else tuple(labels)
 
     @property
     def named(self) -> tuple[str, ...] | None:

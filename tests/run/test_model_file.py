@@ -1,0 +1,179 @@
+"""Models as files: they predict as the run's own model does, and a bad file is refused in one line."""
+
+import contextlib
+import json
+import struct
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors
+import safetensors.numpy
+
+import mainstem as ms
+from mainstem.base import At
+from mainstem.errors import BadData, BadParameter
+
+STEPS = 20
+DRAW = np.random.default_rng(0)
+ROWS = DRAW.normal(size=(60, 4))
+IMAGES = DRAW.uniform(size=(40, 10, 10))
+TWO, THREE = (ROWS[:, 0] > 0).astype(int), DRAW.integers(0, 3, 60)
+NUMBERS = ROWS @ [1.0, -2.0, 0.5, 0.0]
+
+
+def squared(score, target):
+    return (score - target) ** 2
+
+
+def affine(params, x):
+    return params["w"] @ x + params["b"]
+
+
+OWN = ms.problems.custom(
+    lambda key: {"w": jnp.zeros(4), "b": jnp.zeros(())}, affine, squared, convex=True
+)
+CASES = {
+    "logistic": (ms.problems.logistic(4), ROWS, TWO),
+    "softmax": (ms.problems.softmax(4, 3), ROWS, THREE),
+    "linear": (ms.problems.linear(4), ROWS, NUMBERS),
+    "mlp": (ms.problems.mlp(4, 3, [5]), ROWS, THREE),
+    "cnn": (ms.problems.cnn(side=10), IMAGES, DRAW.integers(0, 10, 40)),
+    "random_features": (ms.problems.random_features(4, 16), ROWS, NUMBERS),
+    "custom": (OWN, ROWS, NUMBERS),
+}
+
+
+def trained(name: str, **settings: object) -> ms.Run:
+    problem, rows, target = CASES[name]
+    return ms.simulate(
+        ms.fedogd(0.05),
+        problem,
+        ms.streams.arrays(rows, target, clients=2),
+        steps=STEPS,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_model_predicts_as_the_run_does(name: str, dtype: str, tmp_path: Path) -> None:
+    problem, rows, _ = CASES[name]
+    run = trained(name, dtype=dtype)
+    path = run.export(tmp_path / "model.safetensors")
+    model = ms.load_model(path, problem=problem if name == "custom" else None)
+    with jax.enable_x64(dtype == "float64"):
+        shown = rows.astype(dtype)
+        at = At(1, 0, jnp.zeros(2, jnp.uint32))
+        scores = np.stack([problem.decide(run.model, x, at) for x in shown])
+    if problem.classes is None:
+        np.testing.assert_allclose(model.predict(rows), np.squeeze(scores), rtol=1e-5, atol=1e-6)
+        with pytest.raises(BadData, match="of labels"):
+            model.predict_proba(rows)
+        return
+    both = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
+    np.testing.assert_array_equal(model.predict(rows), both.argmax(axis=1))
+    np.testing.assert_allclose(model.predict_proba(rows), jax.nn.softmax(both), atol=1e-5)
+    assert model.labels == tuple(range(problem.classes))
+
+
+def test_names_of_features_and_labels_survive(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"heat": ROWS[:, 0], "wind": ROWS[:, 1], "site": ["a", "b"] * 30})
+    frame["state"] = np.where(ROWS[:, 0] > 0, "fault", "fine")
+    frame.to_csv(tmp_path / "sites.csv", index=False)
+    asked = {"features": ["heat", "wind"], "classes": ["fine", "fault"]}
+    stream = ms.streams.csv(tmp_path / "sites.csv", "state", "site", **asked)
+    run = ms.simulate(ms.fedogd(1.0), ms.problems.logistic(2), stream, steps=30)
+    model = ms.load_model(run.export(tmp_path / "model.safetensors"))
+    in_memory = ms.streams.frame(frame, "state", "site", **asked)
+    again = ms.simulate(ms.fedogd(1.0), ms.problems.logistic(2), in_memory, steps=30)
+    named = ms.load_model(again.export(tmp_path / "named", features=["heat", "wind"]))
+    np.testing.assert_array_equal(named.predict(frame), model.predict(frame))
+    assert model.labels == ("fine", "fault")
+    assert set(model.predict(frame[["wind", "heat", "site"]])) == {"fine", "fault"}
+    assert model.predict_one({"wind": 0.0, "heat": 3.0}) == "fault"
+    assert list(model.predict_proba_one({"wind": 0.0, "heat": 3.0})) == ["fine", "fault"]
+    with pytest.raises(BadData, match="missing: wind"):
+        model.predict_one({"heat": 3.0})
+
+
+def test_another_program_reads_it(tmp_path: Path) -> None:
+    path = trained("softmax").export(tmp_path / "model.safetensors")
+    with safetensors.safe_open(path, "np") as file:
+        about = file.metadata()
+        assert {name: file.get_tensor(name).shape for name in file.keys()} == {  # noqa: SIM118
+            "bias": (3,),
+            "weights": (4, 3),
+        }
+    assert json.loads(about["problem"]) == {"name": "softmax", "features": 4, "classes": 3}
+    assert json.loads(about["algorithm"]) == {"name": "fedogd", "step": 0.05}
+    assert json.loads(about["steps"]) == STEPS
+
+
+def test_several_seeds_and_own_parts_must_be_named(tmp_path: Path) -> None:
+    run = trained("linear", seeds=2)
+    with pytest.raises(BadParameter, match="seed must be one of 0, 1"):
+        run.export(tmp_path / "model")
+    for seed in (0, 1):
+        model = ms.load_model(run.export(tmp_path / f"{seed}", seed=seed))
+        np.testing.assert_array_equal(
+            np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(model.params)]),
+            run.models["server"][seed],
+        )
+    alone = ms.simulate(
+        ms.independent(0.1), CASES["linear"][0], ms.streams.arrays(ROWS, NUMBERS, 2), steps=STEPS
+    )
+    first, second = (ms.load_model(alone.export(tmp_path / f"client{k}", client=k)) for k in (0, 1))
+    assert not np.allclose(first.predict(ROWS), second.predict(ROWS))
+    with pytest.raises(BadParameter, match="client must lie in 0 to 1"):
+        alone.export(tmp_path / "no", client=2)
+
+
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = trained("softmax").export(tmp_path / "model.safetensors")
+    good = path.read_bytes()
+    bad = {
+        "empty": b"",
+        "cut": good[: len(good) // 2],
+        "huge head": struct.pack("<Q", 2**60) + good[8:],
+        "no JSON": good[:8] + b"x" * (len(good) - 8),
+        "others": safetensors.numpy.save({"weights": np.zeros(3)}, {"problem": "{}"}),
+        "no metadata": safetensors.numpy.save({"weights": np.zeros(3)}),
+    }
+    for name, data in bad.items():
+        path.write_bytes(data)
+        with pytest.raises(BadData) as refused:
+            ms.load_model(path)
+        assert "\n" not in str(refused.value), name
+        assert str(path) in str(refused.value), name
+    with pytest.raises(BadData, match="there is no such file"):
+        ms.load_model(tmp_path / "none")
+
+
+def test_any_flipped_byte_of_the_head_is_refused_or_read_as_it_is(tmp_path: Path) -> None:
+    path = trained("logistic").export(tmp_path / "model.safetensors")
+    good = path.read_bytes()
+    head = 8 + int.from_bytes(good[:8], "little")
+    for place in range(0, head, 7):
+        data = bytearray(good)
+        data[place] ^= 0x20
+        path.write_bytes(data)
+        with contextlib.suppress(BadData):
+            assert ms.load_model(path).predict(ROWS).shape == (60,)
+
+
+def test_what_predicts_nothing_is_refused(tmp_path: Path) -> None:
+    stream = ms.streams.sea_quadratic(2, dimension=3)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.quadratic(3), stream, steps=5)
+    with pytest.raises(BadData, match="predicts neither"):
+        ms.load_model(run.export(tmp_path / "model"))
+
+
+def test_bad_rows_are_refused(tmp_path: Path) -> None:
+    model = ms.load_model(trained("logistic").export(tmp_path / "model"))
+    for rows, why in (([], "at least one"), (np.ones((2, 3)), "shape"), ([[np.nan] * 4], "finite")):
+        with pytest.raises(BadData, match=why):
+            model.predict(rows)
