@@ -54,7 +54,8 @@ def communication(compared: Comparison, regrets: Mapping[str, Regret | str]) -> 
         last = np.append(np.diff(bits) > 0, True)  # the last step with this traffic
         curves.append(Curve(n, label, bits[last], values[:, last]))
     title = figures.title_of(y)
-    charts = [Chart(f"{title} against the traffic", "bits sent up", y, curves, "x")]
+    log = "x" * all(bits > 0 for bits, _ in final.values())
+    charts = [Chart(f"{title} against the traffic", "bits sent up", y, curves, log)]
     if len(runs) > 1:
         charts.append(_pareto(runs, final, y, f"{title} at the end against the traffic"))
     spent = {
@@ -89,7 +90,7 @@ def _pareto(
         if label in ends
     ]
     note = f"Pareto front, no other run has less traffic and a better value: {best}."
-    log = "x" if all(bits > 0 for bits, _ in ends.values()) else ""
+    log = "x" * all(bits > 0 for bits, _ in ends.values())
     return Chart(title, "bits sent up", y, curves, log, note)
 
 
