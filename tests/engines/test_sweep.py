@@ -194,6 +194,7 @@ def test_the_command(cached):
     assert found["edges"] == ["problem.ridge"]
     assert (cached / found["figure"]).exists()
     assert len((cached / "runs/grid-sweep/sweep.csv").read_text().splitlines()) == 7
+    assert (cached / "runs/grid-sweep/report.html").exists()
     again = mainstem(cached, "sweep", "grid.toml")
     assert again.returncode == 0
     assert "the best point is on the edge of the grid (problem.ridge" in again.stderr

@@ -106,6 +106,26 @@ def test_the_command_refuses_what_is_no_run(tmp_path: Path) -> None:
     assert "there is no such run folder" in done.stderr
 
 
+def test_a_folder_is_no_page(runs: dict[str, ms.Run], tmp_path: Path) -> None:
+    run = next(iter(runs.values()))
+    with pytest.raises(MainstemError, match=r"is a folder: name a file, such as .*report\.html"):
+        run.report(tmp_path, regret=False)
+    assert run.report(tmp_path / "new" / "page.html", regret=False).exists()
+
+
+def test_an_experiment_file_leaves_a_report(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(
+        '[problem]\nname = "softmax"\nfeatures = 64\nclasses = 10\n'
+        '[stream]\nname = "digits"\nclients = 5\n'
+        '[[algorithm]]\nname = "fedogd"\nstep = 0.5\n[simulate]\nsteps = 10\n'
+    )
+    done = mainstem(tmp_path, "run", "small.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / json.loads(done.stdout)["report"]).stat().st_size < LIMIT
+    done = mainstem(tmp_path, "run", "small.toml", "--json")  # finished: the page is written again
+    assert done.returncode == 0, done.stderr
+
+
 def test_runs_on_other_data_are_refused(runs: dict[str, ms.Run]) -> None:
     other = ms.simulate(
         ms.fedogd(0.1),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mainstem.disk import write
+from mainstem.errors import BadData
 
 WEB = Path(__file__).parent / "web"
 MODULES = {"uplot": "uPlot.esm.js", "chart": "chart.js", "table": "table.js"}
@@ -20,8 +21,12 @@ START = "report.js"
 
 
 def write_page(path: str | Path, content: Mapping[str, Any]) -> Path:
-    """Writes the page that shows this content to `path`."""
-    return write(Path(path), page(content))
+    """Writes the page that shows this content to `path`; makes its folder if there is none."""
+    place = Path(path)
+    if place.is_dir():
+        raise BadData(f"{place}: is a folder: name a file, such as {place / 'report.html'}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return write(place, page(content))
 
 
 def page(content: Mapping[str, Any]) -> str:

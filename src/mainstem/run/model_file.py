@@ -25,6 +25,7 @@ def save_model(path: Path, model: Any, about: Mapping[str, Any], mode: int = 0o6
     """Writes the arrays of a model, by the names that they have in the problem, and JSON about it."""
     known = {"format": FORMAT, "mainstem": metadata.version("mainstem"), **about}
     entries = {name: json.dumps(given) for name, given in known.items() if given is not None}
+    path.parent.mkdir(parents=True, exist_ok=True)
     return write(path, _safetensors().save(tensors(model), entries), mode)
 
 
