@@ -38,7 +38,7 @@ def tensors(model: Any) -> dict[str, np.ndarray]:
     leaves = jax.tree_util.tree_leaves_with_path(model)
     names = (jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves)
     return {
-        name or "model": np.ascontiguousarray(leaf)
+        name or "model": np.asarray(leaf, order="C")
         for name, (_, leaf) in zip(names, leaves, strict=True)
     }
 

@@ -21,6 +21,7 @@ from mainstem.run import trace as traces
 from mainstem.run.comparator_cache import stored
 from mainstem.run.drawing import over_clients, overlaid
 from mainstem.run.model_file import save_model
+from mainstem.run.onnx_file import save_onnx
 from mainstem.run.rebuilding import of_the_run, rebuilt, why_not
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
 from mainstem.theory.applied import beside
@@ -347,7 +348,8 @@ class Run:
         seed: int | None = None,
         features: Sequence[str] | None = None,
     ) -> Path:
-        """Writes the final model as safetensors, for `ms.load_model` and for any other program.
+        """Writes the final model for other programs: safetensors, for `ms.load_model` too, or a graph if the path
+        ends with .onnx.
 
         The server's model, or that of a `client`, which is needed if clients have an own part; `seed` is needed
         if the run has several. `features` are their names, by which a loaded model takes dicts and data frames; by
@@ -369,7 +371,19 @@ class Run:
             "client": client,
             "dtype": settings.get("dtype"),
         }
-        return save_model(Path(path), model, about)
+        place = Path(path)
+        if place.suffix == ".onnx":
+            return save_onnx(place, self.problem, model, self._shown_shape(), about)
+        return save_model(place, model, about)
+
+    def _shown_shape(self) -> tuple[int, ...]:
+        """The shape of the features of a sample."""
+        shape = None if self.problem is None else self.problem.shape
+        rows = None if shape is not None or self.stream is None else self.stream.rows()
+        shape = np.shape(rows.shown)[1:] if rows is not None else shape
+        if shape is None or not all(isinstance(each, int) for each in shape):
+            raise BadData("export: for a graph, features must be one array of a known shape")
+        return tuple(shape)
 
     def _exported(self, client: int | None, seed: int | None) -> Any:
         """The model of one seed, in the form of the problem."""
