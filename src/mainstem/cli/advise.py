@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 
 def advise(
@@ -20,7 +21,7 @@ def advise(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change one key: stream.clients=50.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Measure the first steps of a stream and rank the algorithms for a traffic budget.
 

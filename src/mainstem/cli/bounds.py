@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 # Constants for which the assumptions of every theorem hold.
 CONSTANTS: dict[str, Any] = {
@@ -55,7 +56,7 @@ def bounds(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change one constant: clients=50.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate each theorem for a set of constants, and print whether it is a guarantee.
 

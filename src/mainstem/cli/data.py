@@ -1,10 +1,9 @@
 """`mainstem data`: lists and fetches the named datasets."""
 
-from typing import Annotated
-
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 app = typer.Typer(
     help="List the datasets, or fetch one into the cache folder.", no_args_is_help=True
@@ -12,7 +11,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def listed(json: Json = False) -> None:
     """List the datasets, and whether each is in the cache folder ($MAINSTEM_DATA if set).
 
     Example: mainstem data list
@@ -37,9 +36,7 @@ def listed(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
 
 @app.command("get")
-def get(
-    name: str, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def get(name: str, json: Json = False) -> None:
     """Fetch a dataset from its public source, verify it, and store it in the cache folder.
 
     Example: mainstem data get elec2

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("demo"),
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run.")] = 500,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Run FedOGD, OFedAvg, OFedIQ, FedOMD and FedSEA on handwritten digits divided among 1,000 clients.
 

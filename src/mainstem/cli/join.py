@@ -9,6 +9,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from mainstem.cli import log_format, output
+from mainstem.cli.options import Json
 from mainstem.errors import BadData
 
 
@@ -51,7 +52,7 @@ def join(
     ] = 60.0,
     log: log_format.Log = "text",
     log_level: log_format.LogLevel = "info",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Join a run with a stream: predict each row, learn from it, and upload what was learnt.
 

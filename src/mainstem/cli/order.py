@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 from mainstem.cli.status import overview
 
 app = typer.Typer(help="Tell the hub of a run what to do.", no_args_is_help=True)
@@ -18,7 +19,6 @@ Client = Annotated[str, typer.Argument(help="A client's name.")]
 Credentials = Annotated[
     Path | None, typer.Option(help="The hub's credential file.", envvar="MAINSTEM_CREDENTIALS")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _send(

@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 
 def plan(
     budget: Annotated[float, typer.Option(help="Share of FedOGD's uplink that may be used.")],
     parameters: Annotated[int, typer.Option(help="Number of parameters of the model.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Compute levels, blocks and rate of OFedIQ for a traffic budget.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 
 def report(
@@ -19,7 +20,7 @@ def report(
         typer.Option(help="Whether to compute regrets and bounds (default: if it takes seconds)."),
     ] = None,
     title: Annotated[str, typer.Option(help="The title of the page.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Write a page that shows runs of one stream side by side. It is one HTML file, and needs no network.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 if TYPE_CHECKING:
     from mainstem.papers.reproduce import Outcome
@@ -26,7 +27,7 @@ def reproduce(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Check again what is already finished.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Run a paper's experiment again, draw its figure, and check each of its claims.
 

@@ -9,15 +9,14 @@ import typer
 
 from mainstem.cli import output
 from mainstem.cli.hosts import Coordinator, Host, Hosts, several
+from mainstem.cli.options import Changes, Json
 
 DIVERGED = 3  # the exit code if a loss was not finite
 
 
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, in TOML.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")
-    ] = None,
+    set_: Changes = None,
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs go (default: runs/FILE).")
     ] = None,
@@ -27,7 +26,7 @@ def run(
     x: Annotated[
         str | None, typer.Option("--x", help="The horizontal axis: uplink_bits (default: steps).")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     hosts: Hosts = None,
     host: Host = None,
     coordinator: Coordinator = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 NOTES = {
     "reload": "One reload is enough, and everybody else stays connected.",
@@ -51,7 +52,7 @@ def secure(
     show: Annotated[
         bool, typer.Option("--show", help="Show users, runs, and the days left of certificates.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Create a NATS server's configuration, certificates, and a credential file for each client.
 

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 
 def show(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs, or of several runs.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show saved runs: what was run, for how long, and the last values of its curves.
 

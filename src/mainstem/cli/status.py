@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import output
+from mainstem.cli.options import Json
 
 NEEDS_SOMEBODY = 4  # exit code: a run has an alarm, or its hub does not answer
 SECOND = 1.0
@@ -23,7 +24,7 @@ def status(
     credentials: Annotated[
         Path | None, typer.Option(help="A credential file.", envvar="MAINSTEM_CREDENTIALS")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show rounds, clients, bytes, losses and alarms of the runs on a NATS server.
 

@@ -9,20 +9,19 @@ import typer
 
 from mainstem.cli import output
 from mainstem.cli.hosts import Coordinator, Host, Hosts, several
+from mainstem.cli.options import Changes, Json
 
 
 def sweep(
     file: Annotated[Path, typer.Argument(help="The experiment with its [sweep], in TOML.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change one key: simulate.steps=100.")
-    ] = None,
+    set_: Changes = None,
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs go (default: runs/FILE-sweep).")
     ] = None,
     y: Annotated[
         str | None, typer.Option("--y", help="What is compared: accuracy, mse, loss, a column.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     hosts: Hosts = None,
     host: Host = None,
     coordinator: Coordinator = None,

@@ -258,6 +258,11 @@ def _stack(graph: Graph, step: Any, inputs: list[str]) -> str:
     return graph.node("Concat", *(graph.axes("Unsqueeze", x, [axis]) for x in inputs), axis=axis)
 
 
+def _reduce(graph: Graph, step: Any, inputs: list[str]) -> str:
+    kind = REDUCED[step.primitive.name]
+    return graph.axes(kind, inputs[0], step.params["axes"], keepdims=0)
+
+
 def _power(graph: Graph, step: Any, inputs: list[str]) -> str:
     return graph.node("Pow", inputs[0], graph.constant(np.float32(step.params["y"])))
 
@@ -281,10 +286,5 @@ OTHERS: dict[str, Translation] = {
     "transpose": lambda g, step, names: g.node(
         "Transpose", names[0], perm=list(step.params["permutation"])
     ),
-    **{
-        name: lambda g, step, names, kind=kind: g.axes(
-            kind, names[0], step.params["axes"], keepdims=0
-        )
-        for name, kind in REDUCED.items()
-    },
+    **dict.fromkeys(REDUCED, _reduce),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Algorithm, Domain, Flat, Problem, Stream
-from mainstem.errors import BadData, BadParameter, MainstemError
+from mainstem.errors import BadData, MainstemError
 from mainstem.measure import binary, regression
 from mainstem.measure.predicted import PREDICTED
 from mainstem.measure.regret import Regret, regret_of
@@ -20,8 +20,7 @@ from mainstem.run import folder as folders
 from mainstem.run import trace as traces
 from mainstem.run.comparator_cache import stored
 from mainstem.run.drawing import over_clients, overlaid
-from mainstem.run.model_file import save_model
-from mainstem.run.onnx_file import save_onnx
+from mainstem.run.exported import exported
 from mainstem.run.rebuilding import of_the_run, rebuilt, why_not
 from mainstem.run.summary import Summary, check_model, check_spec, check_trace, summary_of
 from mainstem.theory.applied import beside
@@ -355,55 +354,7 @@ class Run:
         if the run has several. `features` are their names, by which a loaded model takes dicts and data frames; by
         default those that the stream was given. Beside the arrays are the problem, the labels, and what was run.
         """
-        if self.problem is None:
-            raise BadData("export: the run's problem is not known: ms.load(folder, problem=...)")
-        model = self._exported(client, seed)
-        stream, settings = self.spec["stream"], self.spec["simulate"]
-        about = {
-            "problem": self.spec["problem"],
-            "labels": None if self.labels is None else list(self.labels),
-            "features": _names(stream.get("features") if features is None else features),
-            "preprocessing": {k: stream[k] for k in ("missing", "scale") if k in stream} or None,
-            "algorithm": self.spec["algorithm"][0],
-            "stream": stream,
-            "steps": self.summary.steps,
-            "seed": self.summary.seeds[0] if seed is None else seed,
-            "client": client,
-            "dtype": settings.get("dtype"),
-        }
-        place = Path(path)
-        if place.suffix == ".onnx":
-            return save_onnx(place, self.problem, model, self._shown_shape(), about)
-        return save_model(place, model, about)
-
-    def _shown_shape(self) -> tuple[int, ...]:
-        """The shape of the features of a sample."""
-        shape = None if self.problem is None else self.problem.shape
-        rows = None if shape is not None or self.stream is None else self.stream.rows()
-        shape = np.shape(rows.shown)[1:] if rows is not None else shape
-        if shape is None or not all(isinstance(each, int) for each in shape):
-            raise BadData("export: for a graph, features must be one array of a known shape")
-        return tuple(shape)
-
-    def _exported(self, client: int | None, seed: int | None) -> Any:
-        """The model of one seed, in the form of the problem."""
-        assert self.problem is not None
-        seeds, clients = self.summary.seeds, self.summary.clients
-        if (seed is None and len(seeds) > 1) or (seed is not None and seed not in seeds):
-            raise BadParameter(
-                f"export: seed must be one of {', '.join(map(str, seeds))}, got {seed}"
-            )
-        if client is None and self.problem.personal:
-            raise BadParameter(
-                "export: clients have parts of their own: name one, export(client=0)"
-            )
-        if client is not None and not 0 <= client < clients:
-            raise BadParameter(f"export: client must lie in 0 to {clients - 1}, got {client}")
-        found = self.models["server"] if client is None else self.client_models
-        if len(seeds) > 1:
-            found = found[seeds.index(seeds[0] if seed is None else seed)]
-        vector = np.asarray(found if client is None else found[client])
-        return Flat(self.problem).unravel(vector)
+        return exported(self, Path(path), client, seed, features)
 
     def save(self, path: str | Path) -> Path:
         """Writes the run into a new folder: spec, environment, trace, model."""
@@ -419,12 +370,6 @@ class Run:
     def _write(self, place: Path) -> None:
         folders.add_part(place, 0, dict(self.trace), self.t, self.summary.seeds)
         folders.finish(place, 1, self.models, self.summary._asdict())
-
-
-def _names(given: Any) -> list[str] | None:
-    """The names of features; None for anything else, such as the features themselves."""
-    listed = isinstance(given, list | tuple) and all(isinstance(each, str) for each in given)
-    return list(given) if listed else None
 
 
 def load(
