@@ -8,8 +8,8 @@
 import mainstem as ms
 
 problem = ms.problems.softmax(features=64, classes=10, ridge=1e-3)
-stream = ms.streams.digits(clients=200)
-advice = ms.advise(problem, stream, budget=0.05, steps=300)
+stream = ms.streams.digits(clients=100)
+advice = ms.advise(problem, stream, budget=0.05, steps=200)
 print(advice)
 
 # %% [markdown]
@@ -24,7 +24,7 @@ candidates = {
     "everything": ms.fedogd(step=0.5),
 }
 runs = {
-    name: ms.simulate(each, problem, stream, steps=300, seeds=3)
+    name: ms.simulate(each, problem, stream, steps=200, seeds=3)
     for name, each in candidates.items()
 }
 ms.compare(runs)
@@ -46,9 +46,9 @@ found = ms.sweep(
         ms.ofediq(step, rate=plan.rate, levels=plan.levels, blocks=plan.blocks),
         problem,
     ),
-    {"step": np.geomspace(0.03, 30, 9).tolist()},
+    {"step": np.geomspace(0.05, 50, 7).tolist()},
     stream,
-    steps=300,
+    steps=200,
     seeds=3,
 )
 found

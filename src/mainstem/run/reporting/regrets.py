@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from mainstem.errors import MainstemError
-from mainstem.measure.regret import Regret
+from mainstem.measure.regret import CURVE, Regret
 from mainstem.run.drawing import bound_title
 from mainstem.run.reporting.charts import Chart, Curve, Section, texts
 from mainstem.run.run import Run
 from mainstem.theory.applied import beside, per_client
 from mainstem.theory.beside import Beside
 
-QUICK = 1e8  # samples times squared parameters: the best models are found within seconds
+QUICK = 1e9  # operations of Newton's method, for one step each: the best models are found within seconds
 
 
 def regrets(runs: Mapping[str, Run], asked: bool | None) -> dict[str, Regret | str]:
@@ -33,7 +33,8 @@ def _regret(run: Run, asked: bool | None) -> Regret | str:
 
 def _is_quick(run: Run) -> bool:
     size = run.summary
-    work = size.steps * size.clients * len(size.seeds) * size.parameters**2
+    samples, width = size.steps * size.clients * len(size.seeds), size.parameters
+    work = CURVE * (samples * width**2 + width**3)
     return work <= QUICK and run.problem is not None and run.problem.convex
 
 
