@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 AXE = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
+PATIENCE = 30  # seconds until a page must be drawn, on a busy machine
+DRAWN = (  # a report sets `report` when it is complete; other pages have no place for one
+    "return document.readyState === 'complete'"
+    " && (window.report !== undefined || document.getElementById('page') === null);"
+)
 MISSING = (
     "install Chromium with its driver and axe-core: as root `tools/browser.sh` does it on Debian; elsewhere put "
     "`chromium` and `chromedriver` on the PATH, and run `npm install --prefix build/browser axe-core`"
@@ -50,6 +56,7 @@ class Browser:
         for kind in ("browser", "performance"):
             self.driver.get_log(kind)
         self.driver.get(page.absolute().as_uri() if isinstance(page, Path) else page)
+        WebDriverWait(self.driver, PATIENCE).until(lambda driver: driver.execute_script(DRAWN))
 
     def run(self, script: str, *given: Any) -> Any:
         """The value of a script's `return`."""

@@ -69,6 +69,15 @@ def test_the_content_says_what_was_run(runs: dict[str, ms.Run]) -> None:
     }
 
 
+def test_the_page_says_whether_a_file_can_run_it_again(runs: dict[str, ms.Run]) -> None:
+    big = ms.streams.arrays(np.ones((5000, 3)), np.ones(5000, int), clients=6)
+    in_memory = ms.simulate(ms.fedogd(0.1), ms.problems.logistic(3), big, steps=2)
+    digits = ms.simulate(ms.fedogd(0.1), ms.problems.softmax(64, 10), ms.streams.digits(5), steps=2)
+    for run, expected in ((in_memory, "cannot run it again"), (digits, "mainstem run")):
+        (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
+        assert expected in shown["toml"].splitlines()[0]
+
+
 def test_delays_and_heterogeneity_are_shown() -> None:
     stream, problem = ms.streams.sea_quadratic(4, dimension=2), ms.problems.quadratic(2)
     network = ms.network(up=[0, 1, 2, 3])

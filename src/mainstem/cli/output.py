@@ -1,7 +1,5 @@
 """Output: tables for people, JSON for machines."""
 
-import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,22 +7,16 @@ from typing import Any
 
 def as_json(content: Any) -> None:
     """Prints `content` as JSON, and nothing else."""
-    json.dump(_finite(content), sys.stdout, indent=1, allow_nan=False)
-    sys.stdout.write("\n")
+    from mainstem.report import finite_json
+
+    print(finite_json.dumps(content, indent=1))
 
 
 def line(content: Any) -> str:
     """`content` as one line of JSON."""
-    return json.dumps(_finite(content), allow_nan=False)
+    from mainstem.report import finite_json
 
-
-def _finite(content: Any) -> Any:
-    """`content` as JSON can represent it: a number that is not finite becomes null."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    return finite_json.dumps(content)
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -154,9 +154,7 @@ def points(named: Mapping[str, tuple[np.ndarray, np.ndarray]], across: str, labe
     for (name, (x, y)), colour in zip(named.items(), _cycle(len(named)), strict=True):
         spread = {key: _spread(each) for key, each in (("xerr", x), ("yerr", y))}
         axes.errorbar(x.mean(), y.mean(), **spread, fmt="o", color=colour, label=name)
-    log = "".join(
-        axis for n, axis in enumerate("xy") if _wide([each[n] for each in named.values()])
-    )
+    log = "".join(axis for n, axis in enumerate("xy") if wide([each[n] for each in named.values()]))
     _dress(axes, "", title_of(across), log)
     axes.set_ylabel(title_of(label))
     _legend(figure, np.array([[axes]]))
@@ -169,7 +167,7 @@ def over(across: str, values: Sequence[Any], found: np.ndarray, label: str) -> A
     if not all(isinstance(each, int | float) for each in values):
         return bars({str(each): {label: found[:, n]} for n, each in enumerate(values)}, label)
     at = np.asarray(values, float)
-    log = "x" * _wide([at])
+    log = "x" * wide([at])
     return curves({label: found}, label, steps=at, log=log, across=across, marked=True)
 
 
@@ -234,7 +232,7 @@ def _explodes(curves: Iterable[np.ndarray]) -> bool:
     return bool(finite.size and (finite > 0).all() and finite.max() > 1e6 * np.median(finite))
 
 
-def _wide(values: Sequence[np.ndarray]) -> bool:
+def wide(values: Sequence[np.ndarray]) -> bool:
     """Whether the values are positive and so far apart that a logarithmic axis shows them better."""
     joined = np.concatenate(values)
     return bool((joined > 0).all() and joined.max() > 10 * joined.min())

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from mainstem.disk import write
 from mainstem.errors import BadData
+from mainstem.report import finite_json
 
 WEB = Path(__file__).parent / "web"
 MODULES = {"uplot": "uPlot.esm.js", "chart": "chart.js", "table": "table.js"}
@@ -93,18 +93,9 @@ def _hash(inline: str) -> str:
 
 def _embedded(content: Any) -> str:
     """JSON that cannot end the script element around it, whatever the names in it."""
-    made = json.dumps(_plain(content), allow_nan=False)
-    return made.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _plain(content: Any) -> Any:
-    """The content in the types of JSON: a number that is not finite becomes null."""
-    if isinstance(content, Mapping):
-        return {str(key): _plain(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content
+    return (
+        finite_json.dumps(content)
+        .replace("<", "\\u003c")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )

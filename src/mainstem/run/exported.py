@@ -9,7 +9,6 @@ import numpy as np
 from mainstem.base import Flat, Problem
 from mainstem.errors import BadData, BadParameter
 from mainstem.run.model_file import save_model
-from mainstem.run.onnx_file import save_onnx
 
 
 def exported(
@@ -33,6 +32,8 @@ def exported(
         "dtype": settings.get("dtype"),
     }
     if path.suffix == ".onnx":
+        from mainstem.run.onnx_file import save_onnx  # imports what no other run needs
+
         return save_onnx(path, run.problem, model, _shape(run, run.problem), about)
     return save_model(path, model, about)
 

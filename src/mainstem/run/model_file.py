@@ -26,7 +26,7 @@ def save_model(path: Path, model: Any, about: Mapping[str, Any], mode: int = 0o6
     known = {"format": FORMAT, "mainstem": metadata.version("mainstem"), **about}
     entries = {name: json.dumps(given) for name, given in known.items() if given is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write(path, _safetensors().save(tensors(model), entries), mode)
+    return write(path, _safetensors().numpy.save(tensors(model), entries), mode)
 
 
 def tensors(model: Any) -> dict[str, np.ndarray]:
@@ -59,9 +59,9 @@ def load_model(path: str | Path, *, problem: Problem | None = None) -> "Model":
     """
     place = Path(path)
     try:
-        data = place.read_bytes()
-        arrays, entries = _safetensors().load(data), _entries(data)
-        about = {name: json.loads(given) for name, given in entries.items()}
+        with _safetensors().safe_open(place, "np") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            about = {name: json.loads(given) for name, given in (file.metadata() or {}).items()}
         _check_format(about)
     except FileNotFoundError:
         raise BadData(f"{place}: there is no such file") from None
@@ -163,12 +163,6 @@ def _empty(shapes: Any) -> Any:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, bool), shapes)
 
 
-def _entries(data: bytes) -> dict[str, str]:
-    """The metadata of a file of safetensors: it begins with the length of a head in JSON."""
-    head = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    return dict(head.get("__metadata__", {}))
-
-
 def _safetensors() -> Any:
     try:
         import safetensors.numpy
@@ -176,4 +170,4 @@ def _safetensors() -> Any:
         raise MainstemError(
             "models are files of safetensors: pip install 'mainstem[lab]'"
         ) from None
-    return safetensors.numpy
+    return safetensors

@@ -85,7 +85,7 @@ def _along(sweep: Sweep) -> Chart:
     """The values of one parameter."""
     given, values = sweep.along()
     at = np.asarray(given, float)
-    log = "x" if at.min() > 0 and at.max() > 10 * at.min() else ""
+    log = "x" * figures.wide([at])
     title = f"{figures.title_of(sweep.y)} at the end"
     return Chart(title, sweep.varied[0], sweep.y, [Curve(0, sweep.y, at, values)], log)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mainstem.report.formulas import mathml
 from mainstem.run import folder as folders
 from mainstem.run.labels import short
 from mainstem.run.run import Run
+from mainstem.spec import unnamed
 from mainstem.value.documented import equations, summary
 
 SPEC = 100_000  # characters of an experiment that is shown
@@ -40,8 +42,19 @@ def described(label: str, run: Run) -> dict[str, Any]:
         "about": "" if kind is None else summary(kind),
         "equations": [] if kind is None else [_formula(each) for each in equations(kind)],
         "facts": list(facts.items()),
-        "toml": f"# Saved as experiment.toml: mainstem run experiment.toml\n\n{toml}",
+        "toml": f"{_how(spec)}\n\n{toml}",
     }
+
+
+def _how(spec: Mapping[str, Any]) -> str:
+    """How the experiment is run again, if a file can describe it."""
+    words = json.dumps(spec)
+    if (
+        any(mark in words for mark in ('"array ', '"code ', " sha256 "))
+        or unnamed(spec) is not None
+    ):
+        return "# Some of this was in memory, or code without a name: a file alone cannot run it again."
+    return "# Saved as experiment.toml: mainstem run experiment.toml"
 
 
 def _formula(latex: str) -> str:
