@@ -17,7 +17,7 @@ from mainstem.run.drawing import overlaid
 from mainstem.run.labels import labels
 from mainstem.run.run import CURVES, Run
 from mainstem.spec import difference, same
-from mainstem.theory.applied import beside, per_client
+from mainstem.theory.applied import beside, in_one_unit
 from mainstem.theory.beside import Beside
 
 
@@ -116,9 +116,7 @@ class Comparison:
     def _beside(self) -> dict[str, Beside]:
         """The measured regrets with the bounds of their theorems, in one unit."""
         found = {label: beside(run) for label, run in self.runs.items()}
-        if len({each.bound.of for each in found.values()}) == 1:
-            return found
-        return {n: per_client(each, self.runs[n].summary.clients) for n, each in found.items()}
+        return in_one_unit(found, {n: run.summary.clients for n, run in self.runs.items()})
 
     @functools.cached_property
     def kind(self) -> str:

@@ -2,7 +2,7 @@
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.errors import MainstemError
@@ -26,7 +26,14 @@ def beside(run: Any, at: Sequence[int] | None = None) -> Beside:
     return found
 
 
-def per_client(found: Beside, clients: int) -> Beside:
+def in_one_unit(found: Mapping[str, Beside], clients: Mapping[str, int]) -> dict[str, Beside]:
+    """The same; as means over clients if the papers use different units."""
+    if len({each.bound.of for each in found.values()}) == 1:
+        return dict(found)
+    return {name: _per_client(each, clients[name]) for name, each in found.items()}
+
+
+def _per_client(found: Beside, clients: int) -> Beside:
     """The same as means over clients, if the paper sums over them."""
     if not found.bound.summed:
         return found

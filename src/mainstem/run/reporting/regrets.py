@@ -9,7 +9,7 @@ from mainstem.measure.regret import CURVE, Regret
 from mainstem.run.drawing import bound_title
 from mainstem.run.reporting.charts import Chart, Curve, Section, texts
 from mainstem.run.run import Run
-from mainstem.theory.applied import beside, per_client
+from mainstem.theory.applied import beside, in_one_unit
 from mainstem.theory.beside import Beside
 
 QUICK = 1e9  # operations of Newton's method, for one step each: the best models are found within seconds
@@ -68,8 +68,7 @@ def _beside(
     runs: Mapping[str, Run], numbers: Mapping[str, int], bounded: Mapping[str, Beside]
 ) -> Chart:
     """What the theorems bound, and their bounds dashed; means over clients if the papers' units differ."""
-    if len({each.bound.of for each in bounded.values()}) > 1:
-        bounded = {n: per_client(each, runs[n].summary.clients) for n, each in bounded.items()}
+    bounded = in_one_unit(bounded, {n: run.summary.clients for n, run in runs.items()})
     curves = []
     for label, each in bounded.items():
         steps = np.asarray(each.bound.steps, float)
