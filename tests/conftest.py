@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.report.browser import MISSING, missing
+from tests.report.browser import MISSING, Browser, missing
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -76,6 +76,14 @@ def precision() -> Iterator[None]:
     """A `jax.enable_x64` that was held across a yield or an await stays on for all that follows in the thread."""
     yield
     assert not jax.config.jax_enable_x64
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium."""
+    found = Browser()
+    yield found
+    found.close()
 
 
 @pytest.fixture

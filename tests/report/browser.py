@@ -13,9 +13,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 AXE = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
 PATIENCE = 30  # seconds until a page must be drawn, on a busy machine
-DRAWN = (  # a report sets `report` when it is complete; other pages have no place for one
+DRAWN = (  # a report sets `report` when it is complete, the live page `live`; other pages have no place for one
     "return document.readyState === 'complete'"
-    " && (window.report !== undefined || document.getElementById('page') === null);"
+    " && ((window.report ?? window.live) !== undefined || document.getElementById('page') === null);"
 )
 MISSING = (
     "install Chromium with its driver and axe-core: as root `tools/browser.sh` does it on Debian; elsewhere put "

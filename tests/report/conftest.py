@@ -1,25 +1,15 @@
-"""A browser for the tests of pages, and a report of several runs."""
+"""A report of several runs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mainstem as ms
-from tests.report.browser import Browser
 
 HOSTILE = (
     "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
 )
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium."""
-    found = Browser()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import typer
 from mainstem.cli import (
     advise,
     bounds,
+    dashboard,
     data,
     demo,
     hub,
@@ -68,6 +69,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("hub")(hub.hub)
 app.command("join")(join.join)
 app.command("status")(status.status)
+app.command("dashboard")(dashboard.dashboard)
 app.command("secure")(secure.secure)
 app.add_typer(data.app, name="data")
 app.add_typer(order.app, name="order")

@@ -43,6 +43,10 @@ def hub(
             help="HOST:PORT for /metrics, /healthz and /readyz.", envvar="MAINSTEM_METRICS"
         ),
     ] = None,
+    dashboard: Annotated[
+        str | None,
+        typer.Option(help="HOST:PORT of a live page of the run.", envvar="MAINSTEM_DASHBOARD"),
+    ] = None,
     log: log_format.Log = "text",
     log_level: log_format.LogLevel = "info",
     set_: Annotated[
@@ -101,6 +105,7 @@ def hub(
         credentials=credentials,
         replicas=replicas,
         metrics=metrics,
+        dashboard=dashboard,
         wait=wait,
         started=started,
         report=report,

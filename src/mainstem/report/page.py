@@ -39,8 +39,8 @@ def page(content: Mapping[str, Any]) -> str:
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src data: {_hash(imports)} {_hash(start)}",
-            f"style-src {_hash(styles)}",
+            f"script-src data: {source_hash(imports)} {source_hash(start)}",
+            f"style-src {source_hash(styles)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -86,7 +86,7 @@ def _url(script: bytes) -> str:
     return "data:text/javascript;base64," + base64.b64encode(script).decode()
 
 
-def _hash(inline: str) -> str:
+def source_hash(inline: str) -> str:
     """The source of a content security policy that allows just this script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
 

@@ -7,7 +7,9 @@ status says.
 import asyncio
 import contextlib
 import json
+import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from mainstem.engines.federate.protocol.subjects import Subjects, token
+from mainstem.engines.federate.protocol.timeline import SLOTS, WIDTHS, Place, Timeline, unpack
 from mainstem.engines.federate.security.credentials import check_owner
 from mainstem.engines.federate.security.permissions import HUB
 from mainstem.engines.federate.transport.connection import answering, connect, runs
@@ -26,6 +29,7 @@ from mainstem.errors import MainstemError
 ORDER = 20.0  # seconds within which a hub must have executed an order
 PATIENCE = 4.0  # seconds within which a hub must be heard
 POLL = 0.05  # seconds
+AT_ONCE = 64  # moments of a timeline that are asked for
 ENDED = ("finished", "stopped")  # states after which nobody is expected to answer
 NOT_ANSWERING = "not answering"
 FINE = ("running", "paused", "finished")  # states that need nobody
@@ -54,9 +58,9 @@ class Observer:
         return observer
 
     async def _on_status(self, message: Msg) -> None:
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            found = json.loads(message.data)
-            self._heard[found["run"]] = time.monotonic(), found
+        run = message.subject.split(".")[1]
+        with contextlib.suppress(ValueError):
+            self._heard[run] = time.monotonic(), _status(run, message.data)
 
     async def statuses(self) -> list[dict[str, Any]]:
         """The latest status of each run. Waits a few seconds for hubs that are silent."""
@@ -67,6 +71,30 @@ class Observer:
             await asyncio.sleep(POLL)
         return [self._latest(name, each) for name, each in stored.items() if each is not None]
 
+    async def timeline(self, run: str) -> Timeline:
+        """The timeline of a run; empty if it has none, or this observer may not read it."""
+        subjects, found = Subjects(run), Timeline()
+        at_once = asyncio.Semaphore(AT_ONCE)
+
+        async def read(place: Place) -> None:
+            async with at_once:
+                message = await self._js.get_msg(
+                    subjects.timeline_stream, subject=subjects.moment(*place), direct=True
+                )
+            with contextlib.suppress(ValueError):
+                found.put(place, unpack(message.data or b""))
+
+        async def tried(place: Place) -> None:
+            with contextlib.suppress(nats.js.errors.NotFoundError):
+                await read(place)
+
+        try:
+            await tried((WIDTHS[0], 0))  # alone: where it is not answered, none is
+            await asyncio.gather(*(tried((width, n)) for width in WIDTHS for n in range(SLOTS)))
+        except (nats.errors.Error, nats.js.errors.Error, TimeoutError):
+            return Timeline()
+        return found
+
     async def _stored(self, run: str) -> dict[str, Any] | None:
         """The last status that a run has published; None if there is none that can be read."""
         subjects = Subjects(run)
@@ -74,8 +102,8 @@ class Observer:
             found = await self._js.get_msg(
                 subjects.broadcast_stream, subject=subjects.status, direct=True
             )
-            return dict(json.loads(found.data or b"{}"))
-        except (nats.js.errors.NotFoundError, nats.errors.NoRespondersError, ValueError, TypeError):
+            return _status(run, found.data or b"")
+        except (nats.js.errors.NotFoundError, nats.errors.NoRespondersError, ValueError):
             if self._run is None:
                 return None  # of another program, or of a run that this observer may not see
             raise MainstemError(f"{run}: there is no such run on this NATS server") from None
@@ -111,6 +139,17 @@ class Observer:
         await self.close()
 
 
+def _status(run: str, data: bytes) -> dict[str, Any]:
+    """A status as it was published at the subject of a run. Raises ValueError if it is none of this run."""
+    try:
+        found = dict(json.loads(data))
+        if found["run"] == run and math.isfinite(found["time"]):
+            return found
+    except (TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"this is no status: {error}") from None
+    raise ValueError(f"this is no status of {run}")
+
+
 async def statuses(
     url: str, credentials: str | Path | None = None, run: str | None = None
 ) -> list[dict[str, Any]]:
@@ -119,7 +158,7 @@ async def statuses(
         return await observer.statuses()
 
 
-def needs_somebody(status: dict[str, Any]) -> bool:
+def needs_somebody(status: Mapping[str, Any]) -> bool:
     """Whether somebody should look at a run."""
     return status.get("state") not in FINE or bool(status.get("alarms"))
 
@@ -162,6 +201,7 @@ async def delete_run(url: str, run: str, credentials: str | Path | None = None) 
                 subjects.upload_stream,
                 f"KV_{subjects.bucket}",
                 subjects.broadcast_stream,
+                subjects.timeline_stream,
             ):
                 with contextlib.suppress(nats.js.errors.NotFoundError):
                     await js.delete_stream(stream)

@@ -35,6 +35,23 @@ export class Chart {
     if (this.range) this.zoomTo(...this.range);
   }
 
+  /** Draws other lines, or the same with more points: while the page is open. */
+  set(lines) {
+    const names = (each) => JSON.stringify(each.map((line) => line.name));
+    const same = names(lines) === names(this.drawn.lines);
+    this.drawn.lines = lines;
+    if (same) {
+      this.plot.setData(this.data(), this.range === null);
+      this.read();
+    } else {
+      this.hidden.clear();
+      this.list.remove();
+      this.legend();
+      this.draw();
+    }
+    this.place.setAttribute("aria-label", this.summary());
+  }
+
   /** Shows x from `low` to `high`. */
   zoomTo(low, high) {
     this.range = [low, high];
@@ -57,14 +74,16 @@ export class Chart {
 
   data() {
     const { x: logX, y: logY } = this.logs;
+    if (this.drawn.lines.length === 0) return [[]];
     const fine = (log) => (value) => (Number.isFinite(value) && (!log || value > 0) ? value : null);
     const tables = this.drawn.lines.map((line) => {
       const rows = [...line.x.keys()].filter((n) => !logX || line.x[n] > 0);
       const column = (values) => rows.map((n) => (values ? fine(logY)(values[n]) : null));
       return [rows.map((n) => line.x[n]), column(line.y), column(line.low), column(line.high)];
     });
-    const joined = uPlot.join(tables, tables.map(() => [0, 1, 1, 1])); // a missing value is a gap, another line's x is not
-    return joined;
+    const alike = this.drawn.lines.every((line) => line.x === this.drawn.lines[0].x);
+    if (alike) return [tables[0][0], ...tables.flatMap(([, ...columns]) => columns)];
+    return uPlot.join(tables, tables.map(() => [0, 1, 1, 1])); // a missing value is a gap, another line's x is not
   }
 
   options() {
@@ -92,11 +111,11 @@ export class Chart {
       focus: { alpha: 0.3 },
       cursor: { drag: { x: true, y: false }, focus: { prox: 16 } },
       scales: {
-        x: { time: false, distr: this.logs.x ? 3 : 1 },
+        x: { time: this.drawn.x.time ?? false, distr: this.logs.x ? 3 : 1 },
         y: { distr: this.logs.y ? 3 : 1 },
       },
       axes: [
-        { ...axis, label: this.drawn.x.label, values: named, space: 70 },
+        { ...axis, label: this.drawn.x.label, values: this.drawn.x.time ? clock : named, space: 70 },
         { ...axis, label: this.drawn.y.label, values: named, size: 64 },
       ],
       hooks: {
@@ -149,6 +168,7 @@ export class Chart {
   tools() {
     const tools = element(this.figure, "div", { className: "tools", role: "group" });
     tools.setAttribute("aria-labelledby", this.title.id);
+    const axes = this.drawn.x.time ? ["y"] : ["x", "y"];
     const actions = [
       ["Zoom in", "+", () => this.move(0.5, 0)],
       ["Zoom out", "−", () => this.move(2, 0)],
@@ -160,7 +180,7 @@ export class Chart {
       const button = element(tools, "button", { type: "button", textContent: sign, title: name, onclick: action });
       button.setAttribute("aria-label", name);
     }
-    for (const axis of ["x", "y"]) {
+    for (const axis of axes) {
       const button = element(tools, "button", { type: "button", textContent: `log ${axis}` });
       button.setAttribute("aria-pressed", String(this.logs[axis]));
       button.onclick = () => {
@@ -172,7 +192,10 @@ export class Chart {
   }
 
   legend() {
-    const list = element(this.figure, "ul", { className: "legend" });
+    const list = document.createElement("ul");
+    list.className = "legend";
+    this.place.after(list);
+    this.list = list;
     this.buttons = this.drawn.lines.map((line, n) => {
       const button = element(element(list, "li"), "button", { type: "button", onclick: () => this.toggle(n) });
       button.setAttribute("aria-pressed", "true");
@@ -198,6 +221,10 @@ export class Chart {
     });
   }
 
+  shownX(x) {
+    return this.drawn.x.time ? new Date(1000 * x).toLocaleString() : short(x);
+  }
+
   summary() {
     const ends = this.drawn.lines.map((line) => `${line.name} ends at ${short(line.y[line.y.length - 1])}`);
     return `${this.drawn.title}. ${ends.join("; ")}.`;
@@ -207,34 +234,44 @@ export class Chart {
   values() {
     const details = element(this.figure, "details", { className: "values" });
     element(details, "summary", { textContent: "Values as a table" });
-    details.addEventListener(
-      "toggle",
-      () => {
-        const box = element(details, "div", { className: "wide", tabIndex: 0, role: "region" });
-        box.setAttribute("aria-label", `Values of ${this.drawn.title}`);
-        const table = element(box, "table");
-        const head = element(element(table, "thead"), "tr");
-        for (const name of [this.drawn.x.label, ...this.drawn.lines.map((line) => line.name)])
-          element(head, "th", { scope: "col", textContent: name });
-        const body = element(table, "tbody");
-        const xs = this.plot.data[0];
-        const count = Math.min(ROWS, xs.length);
-        for (let n = 0; n < count; n++) {
-          const x = xs[Math.round((n * (xs.length - 1)) / Math.max(1, count - 1))];
-          const row = element(body, "tr");
-          element(row, "th", { scope: "row", textContent: short(x) });
-          for (const line of this.drawn.lines)
-            element(row, "td", { textContent: short(line.y[nearest(line.x, x)]) });
-        }
-      },
-      { once: true },
-    );
+    details.addEventListener("toggle", () => {
+      details.querySelector("div")?.remove();
+      if (!details.open) return;
+      const box = element(details, "div", { className: "wide", tabIndex: 0, role: "region" });
+      box.setAttribute("aria-label", `Values of ${this.drawn.title}`);
+      const table = element(box, "table");
+      const head = element(element(table, "thead"), "tr");
+      for (const name of [this.drawn.x.label, ...this.drawn.lines.map((line) => line.name)])
+        element(head, "th", { scope: "col", textContent: name });
+      const body = element(table, "tbody");
+      const xs = this.plot.data[0];
+      const count = Math.min(ROWS, xs.length);
+      for (let n = 0; n < count; n++) {
+        const x = xs[Math.round((n * (xs.length - 1)) / Math.max(1, count - 1))];
+        const row = element(body, "tr");
+        element(row, "th", { scope: "row", textContent: this.shownX(x) });
+        for (const line of this.drawn.lines)
+          element(row, "td", { textContent: short(line.y[nearest(line.x, x)]) });
+      }
+    });
   }
 }
 
 /** The numbers at the ticks of an axis; a logarithmic one leaves some out. */
 function named(_, ticks) {
   return ticks.map((tick) => (tick === null ? "" : short(tick)));
+}
+
+/** The times at the ticks of an axis, in the reader's time zone: the day, where a tick is a day or more from the next. */
+function clock(_, ticks) {
+  const apart = ticks.length > 1 ? ticks[1] - ticks[0] : 0;
+  const two = (number) => String(number).padStart(2, "0");
+  return ticks.map((tick) => {
+    const time = new Date(1000 * tick);
+    if (apart >= 86400) return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+    const minutes = `${two(time.getHours())}:${two(time.getMinutes())}`;
+    return apart >= 60 ? minutes : `${minutes}:${two(time.getSeconds())}`;
+  });
 }
 
 function dashes(line) {

@@ -40,6 +40,12 @@ class Accepted(NamedTuple):
     sequence: int  # in the upload stream
 
 
+def norm(body: np.ndarray) -> float:
+    """The length of a message; finite, as its numbers are."""
+    with np.errstate(over="ignore"):
+        return min(float(np.linalg.norm(body)), float(np.finfo(body.dtype).max))
+
+
 class Aggregator:
     """The server's state, the merged and received steps of each client, and the uploads for the next merge."""
 
@@ -213,6 +219,8 @@ class Aggregator:
         name, upload = self.document.clients[row.k], row.upload
         nbytes = None if row.body is None else self.document.upload_bytes
         self.records.count(row.k, upload, self.version, nbytes)
+        if row.body is not None:
+            self.records.norm[row.k] = norm(row.body)
         return name, upload.step, self.version - upload.version
 
     def go_back(self, server: Any, clients: Sequence[str]) -> list[tuple[str, int, int]]:

@@ -29,6 +29,7 @@ class ClientRecords:
         self.reported = np.zeros(clients)  # the sum in its last upload: less if it began anew
         self.bytes_up = np.zeros(clients, np.int64)
         self.staleness = np.zeros(clients, np.int64)  # merges that its last upload was behind
+        self.norm = np.zeros(clients)  # of its last message since this hub began
         self.strikes = np.zeros(clients, np.int64)  # refusals that count against it
         self.sessions = np.zeros(clients, np.int64)  # its process that is heard
         self.refused: list[Counter[str]] = [Counter() for _ in range(clients)]

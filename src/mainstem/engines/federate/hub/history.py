@@ -1,6 +1,7 @@
 """The history of a run: its merges, returns and changes, each a line of the merge log."""
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from mainstem.engines.federate.full_disk import Writer
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.merge_log import MergeLog
 
+RECENT = 20  # merges that the status shows
+
 
 class History:
-    """Writes to the merge log in a folder; without a folder it does nothing."""
+    """Writes to the merge log in a folder; without a folder it keeps the recent merges only."""
 
     def __init__(self, folder: Path | None, aggregator: Aggregator, revision: int):
+        self.recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._aggregator = aggregator
         self._written = Writer("" if folder is None else str(folder / "merges.jsonl"))
         self._log = None
@@ -38,6 +42,12 @@ class History:
         step, waited = self._aggregator.step, round(waited, 4)
         line = {"step": step, "waited": waited, "deadline": deadline, "uploads": uploads}
         self._add(line | dict(stopped))
+        shown = {
+            "uploads": len(uploads),
+            "stopped": sorted({*stopped["clipped"], *stopped["held"]}),
+        }
+        version, now = self._aggregator.version, round(time.time(), 3)
+        self.recent.append({"version": version, "time": now, **line, **shown})
 
     def went_back(self, merge: int | None, dropped: Sequence[tuple[str, int, int]]) -> None:
         """Adds that the run goes on from an earlier merge, without the uploads that waited."""

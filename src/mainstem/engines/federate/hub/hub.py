@@ -7,6 +7,7 @@ there, and skips an upload whose step is not newer than its client's received st
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -40,6 +41,7 @@ from mainstem.engines.federate.hub.recent_rate import RecentRate
 from mainstem.engines.federate.hub.round_clock import RoundClock
 from mainstem.engines.federate.hub.state_copy import StateCopy, later
 from mainstem.engines.federate.hub.status import client_statuses, run_status
+from mainstem.engines.federate.protocol import timeline
 from mainstem.engines.federate.protocol.candidate import against
 from mainstem.engines.federate.protocol.changes import Change, continued
 from mainstem.engines.federate.protocol.heartbeats import Position, pack_hub
@@ -103,6 +105,7 @@ class Hub:
         self._metrics = metrics
         self._checkpoints = Checkpoints(folder, self.aggregator)
         self._rounds = RecentRate()
+        self._counted = -math.inf  # the time of the last moment of the timeline
 
     # --- opening -----------------------------------------------------------------------------------
 
@@ -404,10 +407,9 @@ class Hub:
             position = self._position()
             missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
             heartbeat = pack_hub(position, self.document.revision, missing)
-            status = self._packed_status()
             with contextlib.suppress(nats.errors.Error):
                 await self._connection.publish(self.subjects.hub_heartbeat, heartbeat)
-                await self._connection.publish(self.subjects.status, status)
+                await self._publish_status()
 
     def _check_health(self) -> None:
         """Raises and clears alarms."""
@@ -434,6 +436,7 @@ class Hub:
             "certificate_days": self._certificate.days,
             "checkpoints": self._checkpoints.merges[-8:],
             "candidate": against(list(self._clients.compared.values())),
+            "merges": list(self._history.recent),
             "alarms": self._alarms.current(),
         }
 
@@ -448,10 +451,17 @@ class Hub:
         return "held" if self._alarm.holds else "paused" if self.paused else "running"
 
     def _packed_status(self) -> bytes:
+        return json.dumps(self.status()).encode()
+
+    async def _publish_status(self) -> None:
+        """Publishes the status, and what it counts to the places of the timeline that are due."""
         status = self.status()
         if self._metrics is not None:
             self._metrics.update(status)
-        return json.dumps(status).encode()
-
-    async def _publish_status(self) -> None:
-        await self._connection.publish(self.subjects.status, self._packed_status())
+        await self._connection.publish(self.subjects.status, json.dumps(status).encode())
+        due = timeline.places(status["time"], self._counted)
+        self._counted = status["time"]
+        if due:
+            data = timeline.pack(timeline.moment(status))
+            for place in due:
+                await self._connection.publish(self.subjects.moment(*place), data)

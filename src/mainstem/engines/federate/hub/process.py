@@ -14,6 +14,7 @@ from nats.aio.client import Client
 from mainstem.disk import PRIVATE, lock, private_folder, write
 from mainstem.engines.federate import event_log
 from mainstem.engines.federate.hub.hub import Hub
+from mainstem.engines.federate.hub.live_page import LivePage
 from mainstem.engines.federate.hub.metrics import Metrics, MetricsServer
 from mainstem.engines.federate.hub.model_file import write_model
 from mainstem.engines.federate.own_thread import compute_in_own_thread
@@ -79,6 +80,7 @@ async def opened(
     replicas: int = 1,
     sync: str = "always",
     metrics: str | None = None,
+    dashboard: str | None = None,
     wait: float = 0.0,
     stops: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[tuple[Hub, str]]:
@@ -86,7 +88,8 @@ async def opened(
 
     Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there;
     else it waits up to so many seconds for the server. With an address for the `metrics`, Prometheus finds them
-    there, and health checks too. `stops()`: whether it is asked to end before it is open.
+    there, and health checks too; with one for the `dashboard`, the live page is there. `stops()`: whether it is
+    asked to end before it is open.
     """
     private_folder(folder)
     async with contextlib.AsyncExitStack() as stack:
@@ -108,6 +111,10 @@ async def opened(
         again = functools.partial(connect, url, credentials)
         hub = Hub(document, connection, replicas, folder, measured, again)
         await hub.open()
+        if dashboard is not None:
+            live = LivePage(dashboard, folder, document.rules.run, url, credentials)
+            stack.callback(live.stop)
+            stack.callback(tasks.start(live.keep_running(), "the watch on the live page").cancel)
         try:
             yield hub, url
         finally:

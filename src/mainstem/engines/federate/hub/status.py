@@ -50,6 +50,7 @@ def client_statuses(
             ),  # mean over its last 32 uploads
             "bytes_up": int(aggregator.records.bytes_up[k]),
             "staleness": int(aggregator.records.staleness[k]),
+            "norm": float(aggregator.records.norm[k]),
             "clipped": int(stopped[k, 0]),
             "held": int(stopped[k, 1]),
             "refused": dict(aggregator.records.refused[k]),

@@ -36,6 +36,11 @@ class Subjects(NamedTuple):
         """The key-value bucket that holds the hub's state."""
         return f"ms-{self.run}-hub"
 
+    @property
+    def timeline_stream(self) -> str:
+        """The stream that keeps the run's timeline."""
+        return f"ms-{self.run}-time"
+
     def upload(self, client: str) -> str:
         """Uploads of a client."""
         return f"ms.{self.run}.up.{client}"
@@ -62,6 +67,10 @@ class Subjects(NamedTuple):
     def status(self) -> str:
         """The hub's status."""
         return f"ms.{self.run}.status"
+
+    def moment(self, width: int | str, slot: int | str) -> str:
+        """A moment of the timeline, see protocol/timeline.py."""
+        return f"ms.{self.run}.time.{width}.{slot}"
 
     def heartbeat(self, client: str) -> str:
         """Heartbeats of a client."""

@@ -66,6 +66,7 @@ def _exports(subjects: Subjects) -> list[dict[str, Any]]:
         {"service": subjects.upload("*")},
         {"service": subjects.heartbeat("*")},
         {"service": f"{DIRECT}.{subjects.broadcast_stream}.>"},
+        {"service": f"{DIRECT}.{subjects.timeline_stream}.>"},
         *({"stream": subject} for subject in _received(subjects, "*")),
     ]
 
@@ -119,11 +120,15 @@ def _observer(name: str, key: str, runs: Sequence[str]) -> dict[str, Any]:
 
 
 def _observed(runs: Sequence[str]) -> list[str]:
-    """The subjects at which the status and the document of runs are read."""
+    """The subjects at which the status, the document and the timeline of runs are read."""
     return [
-        f"{DIRECT}.{subjects.broadcast_stream}.{subject}"
+        f"{DIRECT}.{stream}.{subject}"
         for subjects in map(Subjects, runs)
-        for subject in (subjects.status, subjects.document)
+        for stream, subject in (
+            (subjects.broadcast_stream, subjects.status),
+            (subjects.broadcast_stream, subjects.document),
+            (subjects.timeline_stream, subjects.moment("*", "*")),
+        )
     ]
 
 

@@ -49,6 +49,13 @@ async def create_streams(
             allow_direct=True,
             num_replicas=replicas,
         ),
+        StreamConfig(
+            name=subjects.timeline_stream,
+            subjects=[subjects.moment("*", "*")],
+            max_msgs_per_subject=1,
+            allow_direct=True,
+            num_replicas=replicas,
+        ),
     ):
         try:
             await _create(js, config)

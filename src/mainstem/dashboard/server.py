@@ -1,0 +1,84 @@
+"""The live page's server: binds its address, and answers until it is stopped."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from mainstem.dashboard.app import application
+from mainstem.dashboard.source import Source
+from mainstem.errors import MainstemError
+
+GRACE = 1  # seconds within which pages that are open may end
+
+
+def source_of(what: str, run: str | None, credentials: Path | None) -> Source:
+    """The source that a NATS server's address or a folder names. A server that refuses is an error at once."""
+    if "://" not in what:
+        from mainstem.dashboard.folders import Folder
+
+        return Folder(Path(what))
+    from mainstem.dashboard.federation import Federation
+    from mainstem.engines.federate.control import statuses
+
+    asyncio.run(statuses(what, credentials, run))
+    return Federation(what, credentials, run)
+
+
+def serve(source: Source, listen: str, token: str, started: Callable[[str], None]) -> None:
+    """Serves the page at HOST:PORT until a signal comes; `started` gets the address, with the token."""
+    host, port = address(listen)
+    with _bound(host, port) as bound:
+        port = bound.getsockname()[1]
+        name = f"[{host}]" if ":" in host else host
+        app = application(source, token, host, port)
+        settings = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE
+        )
+        started(f"http://{name}:{port}/?token={token}")
+        uvicorn.Server(settings).run(sockets=[bound])
+
+
+def address(given: str) -> tuple[str, int]:
+    """The host and the port of HOST:PORT."""
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise MainstemError(f"--listen must be HOST:PORT, such as 127.0.0.1:8080, got {given}")
+    return host.strip("[]"), int(port)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(128)  # from now on: whoever reads the address may ask at once
+    except OSError as error:
+        made.close()
+        text = f"{host}:{port}: the page cannot be served: {error.strerror or error}"
+        raise MainstemError(f"{text}; port 0 takes a free one") from None
+    return made
+
+
+def end_with_parent() -> None:
+    """Ends this process when its standard input is closed: the process that started it has ended."""
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os._exit(0)
+
+    threading.Thread(target=wait, name="waits for the parent", daemon=True).start()
+
+
+def default_token_file() -> Path:
+    """Where the token of this user's pages is kept: the same after a restart, for pages that are left open."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "mainstem" / "dashboard.token"

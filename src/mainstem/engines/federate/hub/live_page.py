@@ -1,0 +1,61 @@
+"""The live page of a hub: `mainstem dashboard` in a process of its own, which takes no time from merges."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from mainstem.engines.federate import event_log
+
+TOKEN = (
+    "dashboard.token"  # in the hub's folder: the same after a restart, for pages that are left open
+)
+WATCH = 1.0  # seconds between two looks at the process
+PAUSE = 10.0  # seconds after which one that has ended is started again
+
+
+class LivePage:
+    """The page of one run, at HOST:PORT. Its process ends when the hub's does, however that ends."""
+
+    def __init__(
+        self, listen: str, folder: Path, run: str, url: str, credentials: str | Path | None
+    ):
+        words = ["dashboard", "--child", "--run", run, "--listen", listen]
+        words += ["--token", str(folder / TOKEN)]
+        self._command = [sys.executable, "-m", "mainstem.cli", *words]
+        self._environment = {**os.environ, "MAINSTEM_URL": url}  # it may have a password
+        self._environment.pop("MAINSTEM_CREDENTIALS", None)
+        if credentials is not None:
+            self._environment["MAINSTEM_CREDENTIALS"] = str(credentials)
+        self._run = run
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C goes to the hub alone, which stops it
+        )
+
+    async def keep_running(self) -> None:
+        """Starts the process again if it has ended. The first time is logged."""
+        logged = False
+        while True:
+            await asyncio.sleep(WATCH)
+            code = self._process.poll()
+            if code is None:
+                continue
+            if not logged:
+                text = f"the live page has ended with code {code}: it is started again every {PAUSE:.0f} s"
+                event_log.error("page_ended", text, run=self._run, code=code)
+                logged = True
+            await asyncio.sleep(PAUSE)
+            self._start()
+
+    def stop(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
