@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/lab
 	$(BIN)/mainstem demo
 
-federation-demo: .venv/lab .venv/federation # a hub and eight grid zones as processes
-	$(BIN)/python -m examples.grid
+federation-demo: .venv/lab .venv/federation .venv/dashboard # where learning together wins; a hub and five sites
+	$(BIN)/python -m examples.together
 
 # The variable silences a notice: support of Material for MkDocs ends in May 2027, and Zensical follows it.
 docs: .venv/docs # the site, in site/; a warning is an error
@@ -103,7 +103,7 @@ clean:
 	rm -rf .venv .venv-oldest .venv-gpu demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
-.venv/lab .venv/federation .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
+.venv/lab .venv/federation .venv/dashboard .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@

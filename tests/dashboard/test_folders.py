@@ -28,7 +28,7 @@ def simulate(stream, place, **settings):
 def looked(path):
     """The folder after one look."""
     found = Folder(path)
-    found._look()
+    found._refresh()
     return found
 
 
@@ -66,9 +66,9 @@ def test_a_run_that_was_killed_has_its_curves_so_far(stream, tmp_path, monkeypat
     x, y = line(found.whole("half", []), "loss", "of the step")
     assert x
     np.testing.assert_allclose(y, np.asarray(whole)[np.array(x) - 1], rtol=1e-6)
-    assert found.news("half", []) is not None
-    found._look()
-    assert found.news("half", []) is None  # nothing has changed
+    assert found.latest("half", []) is not None
+    found._refresh()
+    assert found.latest("half", []) is None  # nothing has changed
 
 
 def test_what_cannot_be_read_is_left_out_and_breaks_nothing(stream, tmp_path):

@@ -32,7 +32,9 @@ def dashboard(
             envvar="MAINSTEM_TOKEN_FILE",
         ),
     ] = None,
-    child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
+    child: Annotated[
+        bool, typer.Option("--child", help="End when standard input is closed.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
     """Show runs on a page while they go on: losses, merges, sites, refusals, alarms, and an operator's orders.

@@ -88,6 +88,9 @@ def hub(
             key = f" --credentials {keys[command]}" if keys else ""
             print(f"  mainstem {command} {where} {words}{key}", flush=True)
 
+    def page_ready(url: str) -> None:
+        print(output.line({"page": url}) if json else f"live page: {url}", flush=True)
+
     def report(status: dict[str, Any]) -> None:
         if json:
             print(output.line(status), flush=True)
@@ -106,6 +109,7 @@ def hub(
         replicas=replicas,
         metrics=metrics,
         dashboard=dashboard,
+        page_ready=page_ready,
         wait=wait,
         started=started,
         report=report,

@@ -67,8 +67,8 @@ class Pages:
                 known = rows, source.problem
                 yield _event("runs", {"runs": rows, "problem": source.problem})
             if run:
-                found = source.news(run, sites) if complete else source.whole(run, sites)
-                kind = "news" if complete and found and "point" in found else "whole"
+                found = source.latest(run, sites) if complete else source.whole(run, sites)
+                kind = "latest" if complete and found and "point" in found else "whole"
                 if found is not None:
                     complete = True
                     yield _event(kind, {"run": run, **found})

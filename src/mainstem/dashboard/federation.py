@@ -114,7 +114,7 @@ class Federation:
             return None
         return {"charts": run.charts(sites), **self._now(run)}
 
-    def news(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
+    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
         """What is new of a run since a second ago."""
         run = self._runs.get(name)
         return None if run is None else {"point": run.point(sites), **self._now(run)}

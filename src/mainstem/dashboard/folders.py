@@ -46,9 +46,9 @@ class Simulation:
             self.spec = tomllib.load(file)
         self.finished = False
         self.written = 0.0  # seconds since 1970
-        self.changed = False  # at the last look
+        self.changed = False  # when it was last read
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Reads what was written since the last look."""
         if self.finished:
             self.changed = False
@@ -125,11 +125,11 @@ class Folder:
     async def follow(self, changed: Callable[[], None]) -> None:
         """Looks at the folder every second, and calls `changed` after each look."""
         while True:
-            await asyncio.to_thread(self._look)
+            await asyncio.to_thread(self._refresh)
             changed()
             await asyncio.sleep(SECOND)
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         try:
             found = self._found()
             self.problem = ""
@@ -141,7 +141,7 @@ class Folder:
             name = str(path.relative_to(self._path)) if path != self._path else path.absolute().name
             try:
                 run = self._runs.get(name) or Simulation(path)
-                run.look()
+                run.refresh()
                 runs[name] = run
             except UNREADABLE:
                 continue  # it is looked at again
@@ -187,7 +187,7 @@ class Folder:
             "orders": [],
         }
 
-    def news(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
+    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
         """Everything of a run, if it has changed."""
         run = self._runs.get(name)
         return self.whole(name, sites) if run is not None and run.changed else None

@@ -38,7 +38,12 @@ def serve(source: Source, listen: str, token: str, started: Callable[[str], None
         name = f"[{host}]" if ":" in host else host
         app = application(source, token, host, port)
         settings = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE
+            app,
+            loop="asyncio",
+            http="h11",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=GRACE,
         )
         started(f"http://{name}:{port}/?token={token}")
         uvicorn.Server(settings).run(sockets=[bound])

@@ -47,7 +47,7 @@ class Source(Protocol):
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
         """Everything of a run, with lines for some sites; None if there is no such run."""
 
-    def news(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
+    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
         """What is new of a run since the last look; None if nothing is."""
 
     async def order(self, run: str, name: str, of: str) -> None:

@@ -71,7 +71,7 @@ function connect() {
   };
   opened.addEventListener("runs", (event) => drawRuns(JSON.parse(event.data)));
   opened.addEventListener("whole", (event) => whole(JSON.parse(event.data)));
-  opened.addEventListener("news", (event) => news(JSON.parse(event.data)));
+  opened.addEventListener("latest", (event) => latest(JSON.parse(event.data)));
   events = opened;
 }
 
@@ -106,7 +106,7 @@ function whole(found) {
 }
 
 /** The newest values. */
-function news(found) {
+function latest(found) {
   if (shown.charts.size === 0) return;
   details(found);
   for (const [id, { drawn }] of shown.charts) append(drawn, found.point.time, found.point.values[id] ?? {});

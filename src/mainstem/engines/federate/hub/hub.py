@@ -105,6 +105,7 @@ class Hub:
         self._metrics = metrics
         self._checkpoints = Checkpoints(folder, self.aggregator)
         self._rounds = RecentRate()
+        self._history = History(None, self.aggregator, 0)  # until it is open
         self._counted = -math.inf  # the time of the last moment of the timeline
 
     # --- opening -----------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """The live page of a hub: `mainstem dashboard` in a process of its own, which takes no time from merges."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from mainstem.engines.federate import event_log
@@ -16,12 +18,21 @@ PAUSE = 10.0  # seconds after which one that has ended is started again
 
 
 class LivePage:
-    """The page of one run, at HOST:PORT. Its process ends when the hub's does, however that ends."""
+    """The page of one run, at HOST:PORT. Its process ends when the hub's does, however that ends.
+
+    `ready` is called with the address of the page, which has its token.
+    """
 
     def __init__(
-        self, listen: str, folder: Path, run: str, url: str, credentials: str | Path | None
+        self,
+        listen: str,
+        folder: Path,
+        run: str,
+        url: str,
+        credentials: str | Path | None,
+        ready: Callable[[str], None],
     ):
-        words = ["dashboard", "--child", "--run", run, "--listen", listen]
+        words = ["dashboard", "--child", "--json", "--run", run, "--listen", listen]
         words += ["--token", str(folder / TOKEN)]
         self._command = [sys.executable, "-m", "mainstem.cli", *words]
         self._environment = {**os.environ, "MAINSTEM_URL": url}  # it may have a password
@@ -29,6 +40,7 @@ class LivePage:
         if credentials is not None:
             self._environment["MAINSTEM_CREDENTIALS"] = str(credentials)
         self._run = run
+        self._ready = ready
         self._start()
 
     def _start(self) -> None:
@@ -36,12 +48,14 @@ class LivePage:
             self._command,
             env=self._environment,
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C goes to the hub alone, which stops it
         )
 
     async def keep_running(self) -> None:
-        """Starts the process again if it has ended. The first time is logged."""
+        """Reports the address, and starts the process again if it has ended. The first time is logged."""
         logged = False
+        await self._report()
         while True:
             await asyncio.sleep(WATCH)
             code = self._process.poll()
@@ -53,9 +67,19 @@ class LivePage:
                 logged = True
             await asyncio.sleep(PAUSE)
             self._start()
+            await self._report()
+
+    async def _report(self) -> None:
+        """Waits for the address; a process that ends has none."""
+        assert self._process.stdout is not None
+        line = await asyncio.to_thread(self._process.stdout.readline)
+        if line:
+            self._ready(json.loads(line)["page"])
 
     def stop(self) -> None:
         """Ends the process."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()

@@ -81,6 +81,7 @@ async def opened(
     sync: str = "always",
     metrics: str | None = None,
     dashboard: str | None = None,
+    page_ready: Callable[[str], None] = print,
     wait: float = 0.0,
     stops: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[tuple[Hub, str]]:
@@ -88,8 +89,8 @@ async def opened(
 
     Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there;
     else it waits up to so many seconds for the server. With an address for the `metrics`, Prometheus finds them
-    there, and health checks too; with one for the `dashboard`, the live page is there. `stops()`: whether it is
-    asked to end before it is open.
+    there, and health checks too; with one for the `dashboard`, the live page is there, and
+    `page_ready` gets its address with the token. `stops()`: whether it is asked to end before it is open.
     """
     private_folder(folder)
     async with contextlib.AsyncExitStack() as stack:
@@ -112,7 +113,8 @@ async def opened(
         hub = Hub(document, connection, replicas, folder, measured, again)
         await hub.open()
         if dashboard is not None:
-            live = LivePage(dashboard, folder, document.rules.run, url, credentials)
+            name = document.rules.run
+            live = LivePage(dashboard, folder, name, url, credentials, page_ready)
             stack.callback(live.stop)
             stack.callback(tasks.start(live.keep_running(), "the watch on the live page").cancel)
         try:
