@@ -5,8 +5,10 @@ from . import datasets as datasets
 from . import measure as measure
 from . import parts as parts
 from . import problems as problems
+from . import sklearn as sklearn
 from . import streams as streams
 from . import theory as theory
+from . import tracking as tracking
 from .advice import advise as advise
 from .algorithms.centred_clipping import centred_clipping as centred_clipping
 from .algorithms.dynamic_fedavg import dynamic_fedavg as dynamic_fedavg

@@ -131,13 +131,8 @@ class Model:
         return np.array([list(each.values()) for each in found])
 
     def _decisions(self, xs: Any) -> np.ndarray:
-        shown = self._rows(xs)
         with jax.enable_x64(self._dtype == np.float64):
-            parts = [
-                np.asarray(_decide(self.problem, self.params, _part(shown, begin)))
-                for begin in range(0, len(jax.tree.leaves(shown)[0]), ROWS)
-            ]
-        return np.concatenate(parts)
+            return decisions(self.problem, self.params, self._rows(xs))
 
     def _rows(self, xs: Any) -> Any:
         if hasattr(xs, "to_dict") and hasattr(xs, "columns"):  # a data frame
@@ -147,6 +142,15 @@ class Model:
         if not rows:
             raise BadData("predict: wants at least one row")
         return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+def decisions(problem: Problem, params: Any, shown: Any) -> np.ndarray:
+    """The decisions of a model for rows."""
+    parts = [
+        np.asarray(_decide(problem, params, _part(shown, begin)))
+        for begin in range(0, len(jax.tree.leaves(shown)[0]), ROWS)
+    ]
+    return np.concatenate(parts)
 
 
 def _part(shown: Any, begin: int) -> Any:

@@ -144,13 +144,22 @@ class SampleFormat:
         """The probability of each label in a decision."""
         if self._problem.classes is None:
             raise BadData("probabilities are of labels: this problem predicts a number")
-        scores = (
-            np.array([0.0, float(decision)]) if decision.ndim == 0 else np.asarray(decision, float)
-        )
-        shares = np.exp(scores - scores.max())
-        shares /= shares.sum()
+        (shares,) = chances(decision[None])
         names: Sequence[Any] = self._labels or range(shares.size)
         return {name: float(share) for name, share in zip(names, shares, strict=True)}
+
+
+def chances(decisions: np.ndarray) -> np.ndarray:
+    """The probability of each label [rows, labels], from decisions with a score for each label, or for the second.
+
+    >>> chances(np.zeros(2)).tolist(), chances(np.log([[1.0, 3.0]])).round(2).tolist()
+    ([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75]])
+    """
+    scores = np.asarray(decisions, float)
+    if scores.ndim == 1:
+        scores = np.stack([np.zeros_like(scores), scores], axis=1)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _by_name(series: Any) -> Any:

@@ -21,11 +21,13 @@ from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.rollouts import debugged, run_chunks
 from mainstem.engines.simulate.settings import admitted, settings_of
 from mainstem.engines.simulate.thinning import Thinning
+from mainstem.engines.simulate.tracked import Tracked, last_values
 from mainstem.errors import Diverged, FinishedRun
 from mainstem.parts import network as wired
 from mainstem.parts import plain as plain_codec
 from mainstem.run import Run, Summary, load
 from mainstem.spec import name_of
+from mainstem.tracking.opening import Asked
 
 NAMED = 10  # clients that diverged, by index
 
@@ -50,6 +52,7 @@ def simulate(
     plain: bool = False,
     debug: bool = False,
     every: int = 1,
+    track: Asked = None,
 ) -> Run:
     """Runs `algorithm` for `steps` steps of `stream` and returns the run.
 
@@ -61,6 +64,9 @@ def simulate(
     With `every`, a divisor of the steps, the trace has the means over blocks of so many steps: it is shorter, and
     sums and regret at the ends of the blocks are the same.
     `weights` (lambda_i of Agarwal et al. 2020, eq. (1)) are the weights of the clients' losses in personal regret.
+
+    `track` writes the curves while the run goes on, as means over blocks of steps, a thousand of them at most: a
+    tracker of `ms.tracking`, its name such as "tensorboard:logs" or "csv:losses.csv", or a list of these.
 
     With a `folder`, the trace is written to disk during the run, with a checkpoint every `checkpoint` seconds;
     a call with the same arguments resumes from it, or returns the run if it is finished. `plain` takes the
@@ -91,15 +97,22 @@ def simulate(
     )
     job = admitted((Configuration(algorithm, problem),), stream, found, measure)
     path = None if folder is None else Path(folder)
+    tracked = Tracked(track, steps, stream.clients)
     try:
-        done = completed(job, path, checkpoint, lambda: name_of(job.algorithm), progress, debug)
+        done = completed(
+            job, path, checkpoint, lambda: name_of(job.algorithm), progress, debug, tracked
+        )
     except FinishedRun:
         return load(Path(folder or ""), algorithm=job.algorithm, problem=problem, stream=stream)
+    except BaseException:
+        tracked.end()
+        raise
     run = Run(
         *(job.spec, done.summaries[0], done.trace, done.models, job.algorithm, problem, stream),
         common_domain(job.algorithm.domain, problem.domain),
         path,
     )
+    tracked.end(last_values(run))
     if run.diverged:
         warnings.warn(f"{run.name} {run.diverged}: a smaller step may help", Diverged, stacklevel=2)
     return run
@@ -120,6 +133,7 @@ def completed(
     title: Callable[[], str],
     progress: bool | None,
     debug: bool = False,
+    tracked: Tracked | None = None,
 ) -> Completed:
     """Runs a job to its end; with a folder, from its last checkpoint on."""
     if hosts.count() > 1:
@@ -128,7 +142,9 @@ def completed(
     several = len(job.configurations) > 1
     rollouts = [*range(job.rollouts)] if several else job.seeds
     thinning = Thinning(job.every, job.stream.clients)
-    opened = Recorder(path, job.spec, rollouts, checkpoint, thinning)
+    opened = Recorder(path, job.spec, rollouts, checkpoint, thinning, tracked)
+    if tracked is not None:
+        tracked.begin(title(), job.spec)
     with jax.enable_x64(job.dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
         sent = program.sent

@@ -14,6 +14,7 @@ from mainstem.engines.simulate import hosts, shares
 from mainstem.engines.simulate.devices import memory, placed
 from mainstem.engines.simulate.stage import BAD_STEP, EACH_LOSS
 from mainstem.engines.simulate.thinning import Thinning
+from mainstem.engines.simulate.tracked import Tracked
 from mainstem.errors import BrokenRun
 from mainstem.run import folder as folders
 from mainstem.run.trace import File, per_client
@@ -34,11 +35,13 @@ class Recorder:
         rollouts: list[int],
         interval: float,
         thinning: Thinning,
+        tracked: Tracked | None = None,
     ):
         self.path = path
         self.rollouts = rollouts  # their seeds, or numbers
         self.interval = interval
         self.thinning = thinning
+        self.tracked = tracked
         self.step = 0  # the last step recorded
         self.average: np.ndarray | None = None  # sum over the steps of the mean model
         # For each that diverged: the first step with a loss that is not finite, and whose losses are not.
@@ -108,6 +111,8 @@ class Recorder:
         if total is not None:
             summed = self._stacked(np.asarray(total, np.float64))
             self.average = summed if self.average is None else self.average + summed
+        if self.tracked is not None:
+            self.tracked.add(rows, self.step + 1)
         steps = np.arange(self.step + 1, step + 1)
         rows = {name: self._kept(name, row, steps) for name, row in rows.items()}
         self._pending.append(self.thinning(rows, self.step + 1))

@@ -1,0 +1,166 @@
+"""Estimators of scikit-learn: an algorithm and a problem with `fit`, `partial_fit` and `predict`.
+
+Rows are dealt to the clients in turn, and a step needs a row of each: rows wait until there are enough. The model
+that predicts is the server's, which changes at syncs.
+
+>>> import mainstem as ms
+>>> from sklearn.datasets import load_digits
+>>> from sklearn.model_selection import cross_val_score
+>>> from sklearn.pipeline import make_pipeline
+>>> from sklearn.preprocessing import MinMaxScaler
+>>> learner = ms.sklearn.OnlineClassifier(ms.fedogd(step=0.5), clients=10)
+>>> scores = cross_val_score(make_pipeline(MinMaxScaler(), learner), *load_digits(return_X_y=True), cv=3)
+>>> bool(scores.mean() > 0.8)
+True
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mainstem import problems
+from mainstem.algorithms.ofediq import fedogd
+from mainstem.base import Algorithm, Problem
+from mainstem.engines.simulate.ongoing import Ongoing
+from mainstem.errors import BadData, NotFinite
+from mainstem.run.model_file import decisions
+from mainstem.streams.sample_format import chances
+
+__all__ = ["OnlineClassifier", "OnlineRegressor"]
+
+
+class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """What both estimators share."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm | None = None,
+        problem: Problem | Callable[..., Problem] | None = None,
+        *,
+        clients: int = 1,
+        epochs: int = 1,
+        seed: int = 0,
+        dtype: str = "float32",
+    ):
+        self.algorithm = algorithm
+        self.problem = problem
+        self.clients = clients
+        self.epochs = epochs
+        self.seed = seed
+        self.dtype = dtype
+
+    def _reset(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _learn(self, shown: np.ndarray, hidden: np.ndarray) -> None:
+        """Learns from rows, and from those that have waited."""
+        if not hasattr(self, "learner_"):
+            self.problem_ = self._problem()
+            algorithm = fedogd(0.1) if self.algorithm is None else self.algorithm
+            self.learner_ = Ongoing(
+                algorithm, self.problem_, clients=self.clients, seed=self.seed, dtype=self.dtype
+            )
+            self.waiting_ = shown[:0], hidden[:0]
+        shown, hidden = (
+            np.concatenate(each) for each in zip(self.waiting_, (shown, hidden), strict=True)
+        )
+        steps = len(hidden) // self.clients
+        used = steps * self.clients
+        self.waiting_ = shown[used:], hidden[used:]
+        if steps:
+            rows = shown[:used].reshape(steps, self.clients, -1)
+            self.learner_.advance(rows, hidden[:used].reshape(steps, self.clients))
+            if self.learner_.model is None:
+                return
+            self.model_ = self.learner_.model
+            if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.model_)):
+                raise NotFinite(
+                    f"{type(self).__name__}: the model is not finite: try a smaller step"
+                )
+
+    def _problem(self) -> Problem:
+        raise NotImplementedError
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "problem_")
+        rows = validate_data(self, X, reset=False, dtype=self.dtype)
+        if not hasattr(self, "model_"):
+            wants = f"a row of each of {self.clients} clients, up to the first sync"
+            raise BadData(f"{type(self).__name__}: has learnt nothing yet: it wants {wants}")
+        return decisions(self.problem_, self.model_, rows)
+
+
+class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+    """A classifier. `algorithm` is FedOGD by default, `problem` softmax; or a function of features and classes."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from the rows in their order, `epochs` times; what was learnt before is forgotten."""
+        self._reset()
+        for _ in range(self.epochs):
+            self.partial_fit(X, y, classes=np.unique(np.asarray(y)))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learns from further rows; the first call names all `classes`."""
+        first = not hasattr(self, "classes_")
+        rows, labels = validate_data(self, X, y, reset=first, dtype=self.dtype)
+        check_classification_targets(labels)
+        if first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit")
+            self.classes_ = np.unique(classes)
+        places = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        if (self.classes_[places] != labels).any():
+            unknown = sorted(set(np.asarray(labels).tolist()) - set(self.classes_.tolist()))
+            raise ValueError(f"y has classes that the first call did not name: {unknown}")
+        self._learn(rows, places.astype(np.int32))
+        return self
+
+    def _problem(self) -> Problem:
+        make = self.problem or problems.softmax
+        if isinstance(make, Problem):
+            return make
+        return make(features=self.n_features_in_, classes=max(2, len(self.classes_)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class for each row."""
+        found = chances(self._decisions(X))[:, : len(self.classes_)]
+        return found / found.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        places = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[places])
+
+
+class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
+    """A regressor. `algorithm` is FedOGD by default, `problem` linear; or a function of the features."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from the rows in their order, `epochs` times; what was learnt before is forgotten."""
+        self._reset()
+        for _ in range(self.epochs):
+            self.partial_fit(X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learns from further rows."""
+        first = not hasattr(self, "problem_")
+        rows, targets = validate_data(self, X, y, reset=first, dtype=self.dtype, y_numeric=True)
+        self._learn(rows, np.asarray(targets, self.dtype))
+        return self
+
+    def _problem(self) -> Problem:
+        make = self.problem or problems.linear
+        return make if isinstance(make, Problem) else make(features=self.n_features_in_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The prediction for each row."""
+        found = self._decisions(X)
+        return found.reshape(len(found)).astype(np.float64)
