@@ -37,7 +37,7 @@ check: .venv/test .venv/docs
 	$(MAKE) --jobs 2 --output-sync lint docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
-test-slow: .venv/test
+test-slow: .venv/test .venv/mlflow
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "slow and not long"
 
 test-long: .venv/test # every theorem on 200 random instances: an hour
@@ -77,10 +77,11 @@ bench-parquet: .venv/bench # 20 GB of Parquet files, generated, beside pyarrow's
 bench-federation: .venv/bench .venv/federation
 	$(BIN)/python -m benchmarks.federation
 
-figures: .venv/lab # those of the README and of the docs
+figures: .venv/test # those of the README and of the docs
 	$(BIN)/mainstem demo --folder demo
 	cp demo/accuracy.png docs/images/accuracy.png
 	$(BIN)/python -m tests.report.screenshot demo/report.html docs/images/report.png
+	$(BIN)/python -m tests.federate.live_picture docs/images/live.png
 	$(BIN)/python -m examples.gallery docs/images
 	$(BIN)/mainstem reproduce fedomd-fig1-left
 	cp runs/reproduce/fedomd-fig1-left/full/figure.png docs/images/bound.png
@@ -103,7 +104,7 @@ clean:
 	rm -rf .venv .venv-oldest .venv-gpu demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
-.venv/lab .venv/federation .venv/dashboard .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
+.venv/lab .venv/federation .venv/dashboard .venv/mlflow .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@

@@ -2,7 +2,7 @@
 
     python -m examples.together [folder]
 
-Each site sees 100 images, guesses each digit, and is told the answer after. Together they send gradients and no
+Each site sees 100 images, guesses each digit, and learns the answer after. Together they send gradients and no
 images (FedOGD); alone each learns from its own images with the same model. Both sides have the best of the same
 step sizes. In the first case every site sees all ten digits: 100 images are few. In the second each site has two
 digits of its own, and what the others know is of no use to it.

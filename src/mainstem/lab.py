@@ -21,6 +21,7 @@ from mainstem.run.labels import labels
 from mainstem.run.run import CURVES
 from mainstem.spec import name_of, plain
 from mainstem.theory import plan
+from mainstem.tracking.opening import Asked
 
 Rows = list[dict[str, Any]]
 
@@ -38,7 +39,12 @@ MATTER = (
 
 
 def run_file(
-    path: Path, changes: Iterable[str], folder: Path, y: str | None = None, x: str | None = None
+    path: Path,
+    changes: Iterable[str],
+    folder: Path,
+    y: str | None = None,
+    x: str | None = None,
+    track: Asked = None,
 ) -> tuple[Rows, Path]:
     """Runs an experiment file; returns its table and the path of its figure, which shows `y` over `x`.
 
@@ -51,7 +57,12 @@ def run_file(
     runs: list[Run] = []
     for algorithm, place in zip(asked.algorithms, places, strict=True):
         runs.append(
-            simulate(algorithm, asked.problem, asked.stream, folder=place, **asked.settings)
+            simulate(
+                *(algorithm, asked.problem, asked.stream),
+                **asked.settings,
+                folder=place,
+                track=track,
+            )
         )
         compared = compare(runs, y, x=x)  # refuses an unknown column after the first run
     figure = folder / "comparison.png"

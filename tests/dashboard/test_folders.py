@@ -66,9 +66,15 @@ def test_a_run_that_was_killed_has_its_curves_so_far(stream, tmp_path, monkeypat
     x, y = line(found.whole("half", []), "loss", "of the step")
     assert x
     np.testing.assert_allclose(y, np.asarray(whole)[np.array(x) - 1], rtol=1e-6)
-    assert found.latest("half", []) is not None
+    seen = found.whole("half", [])["revision"]
     found._refresh()
-    assert found.latest("half", []) is None  # nothing has changed
+    assert found.latest("half", [], seen) is None  # nothing has changed
+    monkeypatch.undo()
+    simulate(stream, tmp_path / "half", checkpoint=0.0)
+    found._refresh()
+    shown = found.latest("half", [], seen)
+    assert shown["facts"][0] == ["state", "finished"]
+    np.testing.assert_allclose(line(shown, "loss", "of the step")[1], whole, rtol=1e-6)
 
 
 def test_what_cannot_be_read_is_left_out_and_breaks_nothing(stream, tmp_path):

@@ -18,6 +18,7 @@ from tests.report.conftest import HOSTILE
 LIMIT = 5_000_000
 
 
+@pytest.mark.slow
 def test_a_page_of_a_million_steps_is_small(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     stream = ms.streams.arrays(draw.normal(size=(64, 2)), draw.integers(0, 2, 64), clients=2)

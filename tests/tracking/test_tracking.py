@@ -3,11 +3,15 @@
 import csv
 import json
 import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.errors import MainstemError
 from mainstem.tracking import Tracker
 
@@ -151,3 +155,66 @@ def test_tensorboard_reads_its_files(world, tmp_path):
 def test_what_is_no_tracker_is_refused(world, asked):
     with pytest.raises((MainstemError, TypeError)):
         simulate(world, asked, 10)
+
+
+# --- of a hub ------------------------------------------------------------------------------------
+
+
+def test_a_hub_is_tracked_by_its_merges(tmp_path):
+    kept, file = Kept(), tmp_path / "hub.csv"
+    content = {
+        "problem": {"name": "linear", "features": 2},
+        "algorithm": {"name": "fedogd", "step": 0.1},
+        "federate": {"run": "tracked", "clients": ["a", "b"], "pace": "lockstep", "steps": 30},
+    }
+    with ms.serve(content, folder=tmp_path / "hub", track=[kept, f"csv:{file}"]) as hub:
+        secret = tmp_path / "hub" / "private.creds"
+        both = [ms.join(hub.url, run="tracked", client=name, credentials=secret) for name in "ab"]
+        for _ in range(30):
+            with ThreadPoolExecutor(2) as threads:
+                list(threads.map(lambda each: each.learn_one([1.0, 2.0], 3.0), both))
+        hub.wait()
+        status = hub.status()
+        for each in both:
+            each.close()
+    assert kept.runs[0][0] == "tracked"
+    assert kept.runs[0][1]["algorithm"]["name"] == "fedogd"
+    last = max(kept.steps)
+    assert last <= 30
+    sent = sum(each["bytes_up"] for each in status["clients"].values())
+    assert 0 < kept.steps[last]["bytes_up"] <= sent
+    assert {"recent_loss", "recent_loss/a", "recent_loss/b"} <= set(kept.steps[last])
+    (final,) = kept.last
+    assert final == kept.steps[last]
+    assert "tracked" in file.read_text()
+
+
+def test_a_slow_tracker_delays_nothing(monkeypatch, caplog):
+    from mainstem.engines.federate.hub import tracked
+
+    going = threading.Event()
+
+    class Slow(Kept):
+        def log(self, step, values):
+            going.wait(30)
+            super().log(step, values)
+
+    kept = Slow()
+    document = parse(
+        {
+            "problem": {"name": "linear", "features": 2},
+            "algorithm": {"name": "fedogd", "step": 0.1},
+            "federate": {"run": "slow", "clients": ["a"]},
+        }
+    )
+    found = tracked.TrackedStatus(kept, document)
+    client = {"recent_loss": 1.0, "uploads": 1, "bytes_up": 8, "refused": {}, "state": "present"}
+    client |= {"staleness": 0}
+    begin = time.monotonic()
+    for version in range(1, 200):
+        found.take({"version": version, "bytes_down": 0, "clients": {"a": client}})
+    assert time.monotonic() - begin < 5
+    going.set()
+    found.close()
+    assert tracked.WAITING <= len(kept.steps) < 199
+    assert any("left out" in record.getMessage() for record in caplog.records)

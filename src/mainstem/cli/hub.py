@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mainstem.cli import log_format, output
+from mainstem.cli.options import Track
 
 
 def hub(
@@ -47,6 +48,7 @@ def hub(
         str | None,
         typer.Option(help="HOST:PORT of a live page of the run.", envvar="MAINSTEM_DASHBOARD"),
     ] = None,
+    track: Track = None,
     log: log_format.Log = "text",
     log_level: log_format.LogLevel = "info",
     set_: Annotated[
@@ -110,6 +112,7 @@ def hub(
         metrics=metrics,
         dashboard=dashboard,
         page_ready=page_ready,
+        track=track,
         wait=wait,
         started=started,
         report=report,

@@ -9,7 +9,7 @@ import typer
 
 from mainstem.cli import output
 from mainstem.cli.hosts import Coordinator, Host, Hosts, several
-from mainstem.cli.options import Changes, Json
+from mainstem.cli.options import Changes, Json, Track
 
 DIVERGED = 3  # the exit code if a loss was not finite
 
@@ -26,6 +26,7 @@ def run(
     x: Annotated[
         str | None, typer.Option("--x", help="The horizontal axis: uplink_bits (default: steps).")
     ] = None,
+    track: Track = None,
     json: Json = False,
     hosts: Hosts = None,
     host: Host = None,
@@ -41,7 +42,7 @@ def run(
     Example: mainstem run FILE --hosts 2 --host 0 --coordinator 10.0.0.1:9000
     """
     with several(hosts, host, coordinator) as prints:
-        _run(file, set_ or [], folder or Path("runs") / file.stem, y, x, json, prints)
+        _run(file, set_ or [], folder or Path("runs") / file.stem, y, x, track, json, prints)
 
 
 def _run(
@@ -50,6 +51,7 @@ def _run(
     folder: Path,
     y: str | None,
     x: str | None,
+    track: list[str] | None,
     json: bool,
     prints: bool,
 ) -> None:
@@ -60,7 +62,7 @@ def _run(
     sys.path.insert(0, "")  # so that a factory in the current folder is found
     warnings.simplefilter("ignore", Diverged)  # printed below, for finished runs too
     with compilation_cache.used():
-        rows, figure = run_file(file, changes, folder, y, x)
+        rows, figure = run_file(file, changes, folder, y, x, track)
     if not prints:
         return
     if json:

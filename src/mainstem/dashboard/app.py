@@ -58,8 +58,8 @@ class Pages:
         return StreamingResponse(self._events(run, sites), media_type="text/event-stream")
 
     async def _events(self, run: str, sites: list[str]) -> AsyncIterator[str]:
-        source, complete = self._source, False
-        known = None
+        source, known = self._source, None
+        seen: float | None = None  # the revision of the run that the page has
         while True:
             changed = self._changed
             rows = source.rows()
@@ -67,13 +67,14 @@ class Pages:
                 known = rows, source.problem
                 yield _event("runs", {"runs": rows, "problem": source.problem})
             if run:
-                found = source.latest(run, sites) if complete else source.whole(run, sites)
-                kind = "latest" if complete and found and "point" in found else "whole"
+                found = (
+                    source.whole(run, sites) if seen is None else source.latest(run, sites, seen)
+                )
                 if found is not None:
-                    complete = True
-                    yield _event(kind, {"run": run, **found})
+                    seen = found["revision"]
+                    yield _event("latest" if "point" in found else "whole", {"run": run, **found})
                 elif not any(row["run"] == run for row in rows):
-                    complete = False
+                    seen = None
             try:
                 await asyncio.wait_for(changed.wait(), QUIET)
             except TimeoutError:

@@ -114,7 +114,7 @@ class Federation:
             return None
         return {"charts": run.charts(sites), **self._now(run)}
 
-    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
+    def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
         """What is new of a run since a second ago."""
         run = self._runs.get(name)
         return None if run is None else {"point": run.point(sites), **self._now(run)}
@@ -135,6 +135,7 @@ class Federation:
             "hub last heard": f"{status['age']:.0f} s ago",
         }
         return {
+            "revision": status["time"],
             "facts": [[key, value] for key, value in facts.items()],
             "alarms": [
                 f"{each['alarm']}: {each['client'] + ': ' if each['client'] else ''}{each['text']}"

@@ -46,17 +46,16 @@ class Simulation:
             self.spec = tomllib.load(file)
         self.finished = False
         self.written = 0.0  # seconds since 1970
-        self.changed = False  # when it was last read
+        self.revision = 0  # how often something new was read
 
     def refresh(self) -> None:
         """Reads what was written since the last look."""
         if self.finished:
-            self.changed = False
             return
         self.finished = (self._path / "run.json").exists()
         files = [self._path / "trace.parquet"] if self.finished else self._written_parts()
         names = {file.name for file in files}
-        self.changed = names != set(self._parts)
+        self.revision += names != set(self._parts)
         self._parts = {
             file.name: self._parts.get(file.name) or _curves(file) for file in sorted(files)
         }
@@ -64,6 +63,11 @@ class Simulation:
 
     def _written_parts(self) -> list[Path]:
         return [file for file in (self._path / "trace").glob("*.parquet") if file.stem.isdigit()]
+
+    @property
+    def state(self) -> str:
+        """Whether it has ended; one that was killed is still in progress, and can be resumed."""
+        return "finished" if self.finished else "in progress"
 
     @property
     def step(self) -> int:
@@ -161,7 +165,7 @@ class Folder:
         return [
             {
                 "run": name,
-                "state": "finished" if run.finished else "in progress",
+                "state": run.state,
                 "needs_somebody": False,
                 "at": f"step {run.step:,} of {run.steps:,}",
                 "sites": str(run.spec["simulate"].get("clients", "")),
@@ -175,22 +179,23 @@ class Folder:
         if run is None:
             return None
         facts = {
-            "state": "finished" if run.finished else "in progress",
+            "state": run.state,
             "step": f"{run.step:,} of {run.steps:,}",
             "last written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(run.written))}",
             "algorithm": json.dumps(run.spec.get("algorithm", {})),
         }
         return {
+            "revision": run.revision,
             "charts": run.charts(),
             "facts": [[key, value] for key, value in facts.items()],
             "alarms": [],
             "orders": [],
         }
 
-    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
+    def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
         """Everything of a run, if it has changed."""
         run = self._runs.get(name)
-        return self.whole(name, sites) if run is not None and run.changed else None
+        return self.whole(name, sites) if run is not None and run.revision > seen else None
 
     async def order(self, run: str, name: str, of: str) -> None:
         """Refuses: a simulation takes no orders."""

@@ -45,10 +45,10 @@ class Source(Protocol):
         """The runs, each in a line."""
 
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
-        """Everything of a run, with lines for some sites; None if there is no such run."""
+        """Everything of a run, with lines for some sites; None if there is no such run. Its `revision` grows."""
 
-    def latest(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
-        """What is new of a run since the last look; None if nothing is."""
+    def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
+        """What is new of a run since revision `seen`; None if nothing is."""
 
     async def order(self, run: str, name: str, of: str) -> None:
         """Tells a run what to do; `of`: the site or the merge that it is about. Raises MainstemError."""

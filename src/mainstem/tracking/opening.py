@@ -66,17 +66,17 @@ class Tracking:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Values of a step."""
-        self._told(lambda each: each.log(step, values))
+        self._each(lambda each: each.log(step, values))
 
     def end(self, values: Mapping[str, float] | None = None) -> None:
         """The run has ended, with its last values if it has finished."""
-        self._told(lambda each: each.end(values or {}))
+        self._each(lambda each: each.end(values or {}))
         self._at_work = []
 
-    def _told(self, tell: Callable[[Tracker], None]) -> None:
+    def _each(self, call: Callable[[Tracker], None]) -> None:
         for each in [*self._at_work]:
             try:
-                tell(each)
+                call(each)
             except Exception as error:  # of a library, a disk or a server
                 self._at_work.remove(each)
                 name = type(each).__name__

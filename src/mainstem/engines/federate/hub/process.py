@@ -17,6 +17,7 @@ from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.hub.live_page import LivePage
 from mainstem.engines.federate.hub.metrics import Metrics, MetricsServer
 from mainstem.engines.federate.hub.model_file import write_model
+from mainstem.engines.federate.hub.tracked import TrackedStatus
 from mainstem.engines.federate.own_thread import compute_in_own_thread
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.security.credentials import check_owner
@@ -25,6 +26,7 @@ from mainstem.engines.federate.transport import tasks
 from mainstem.engines.federate.transport.connection import FAILED, answering, connect
 from mainstem.engines.federate.transport.private_server import PrivateServer
 from mainstem.errors import MainstemError
+from mainstem.tracking.opening import Asked
 
 SECRET = "private.creds"  # the file in the hub's folder that lets a client use its private server
 WATCH = 1.0  # seconds between two looks at the private server
@@ -82,6 +84,7 @@ async def opened(
     metrics: str | None = None,
     dashboard: str | None = None,
     page_ready: Callable[[str], None] = print,
+    track: Asked = None,
     wait: float = 0.0,
     stops: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[tuple[Hub, str]]:
@@ -90,7 +93,8 @@ async def opened(
     Without a `url` it starts a private NATS server in `folder`, for those who can read the file SECRET there;
     else it waits up to so many seconds for the server. With an address for the `metrics`, Prometheus finds them
     there, and health checks too; with one for the `dashboard`, the live page is there, and
-    `page_ready` gets its address with the token. `stops()`: whether it is asked to end before it is open.
+    `page_ready` gets its address with the token. `track`: as in `simulate`. `stops()`: whether it is asked to end
+    before it is open.
     """
     private_folder(folder)
     async with contextlib.AsyncExitStack() as stack:
@@ -117,6 +121,10 @@ async def opened(
             live = LivePage(dashboard, folder, name, url, credentials, page_ready)
             stack.callback(live.stop)
             stack.callback(tasks.start(live.keep_running(), "the watch on the live page").cancel)
+        if track is not None:
+            tracked = TrackedStatus(track, hub.document)
+            stack.callback(tracked.close)
+            stack.callback(tasks.start(_report_status(hub, tracked.take), "tracking").cancel)
         try:
             yield hub, url
         finally:

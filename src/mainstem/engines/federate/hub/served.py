@@ -124,7 +124,8 @@ def serve(run: str | Path | dict[str, Any], *, folder: str | Path, **options: An
     """Serves a run from now on: `run` is its file, or the tables of it. Returns the hub, to be closed.
 
     `options`: `url` and `credentials` of a NATS server (default: a private one in `folder`), `replicas`,
-    `metrics` and `dashboard` (each HOST:PORT), and `wait`, the seconds to wait for the server.
+    `metrics` and `dashboard` (each HOST:PORT), `track` as in `simulate`, and `wait`, the seconds to wait for the
+    server.
     """
     background = BackgroundLoop("mainstem hub")
     try:
