@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mainstem import problems
 from mainstem.algorithms.ofediq import fedogd
 from mainstem.base import Algorithm, Problem
-from mainstem.engines.simulate.ongoing import Ongoing
+from mainstem.engines.ongoing import Ongoing
 from mainstem.errors import BadData, NotFinite
 from mainstem.run.model_file import decisions
 from mainstem.streams.sample_format import chances

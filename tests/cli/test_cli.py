@@ -1,12 +1,14 @@
 """The command line, started in an empty folder."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mainstem as ms
@@ -272,3 +274,21 @@ def test_demo_ends_with_a_table_and_a_figure(tmp_path, steps, accuracy):
     assert planned["uplink_saving"] == pytest.approx(0.99, abs=0.001)
     assert planned["accuracy"] > accuracy
     assert Path(tmp_path / found["figure"]).exists()
+
+
+def test_the_readme_leads_from_a_csv_to_a_report(tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "own.toml").write_text(block)
+    draw = np.random.default_rng(0)
+    heat, wind = draw.normal(size=(2, 200))
+    rows = [
+        f"{h},{w},{2 * h - w},{site}"
+        for h, w, site in zip(heat, wind, ["n", "s"] * 100, strict=True)
+    ]
+    (tmp_path / "load.csv").write_text("\n".join(["heat,wind,load,site", *rows]))
+    done = own_process(tmp_path, "run", "own.toml")
+    assert done.returncode == 0, done.stderr
+    assert "fedogd" in done.stdout
+    assert "independent" in done.stdout
+    assert (tmp_path / "runs" / "own" / "report.html").stat().st_size > 100_000

@@ -26,6 +26,14 @@ def test_losses_are_those_of_what_was_learnt_in_between():
     assert found["merges"] == {"merges": [0.5]}
 
 
+def test_the_model_and_the_candidate_are_compared_by_their_mean_losses():
+    sums = {"version": 3, "samples": 40, "loss": 10.0, "candidate": 30.0, "regret_at_least": 0.0}
+    found = points.point(moment(0.0, candidate=sums), None, [])
+    assert found["candidate"] == {"the model": [0.25], "the candidate": [0.75]}
+    begun = {**sums, "samples": 0, "loss": 0.0, "candidate": 0.0}
+    assert "candidate" not in points.point(moment(0.0, candidate=begun), None, [])
+
+
 def test_a_site_without_samples_has_no_loss():
     before, now = moment(0.0), moment(10.0, samples=[4, 0], loss=[2.0, 0.0])
     found = points.point(now, before, [])["loss"]

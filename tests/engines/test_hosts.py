@@ -107,7 +107,8 @@ def _last_step(file):
     return 0
 
 
-@pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [1, 0])
 def test_a_killed_host_ends_all_and_one_host_resumes(tmp_path, victim):
     file = tmp_path / "one.toml"
     file.write_text(EXPERIMENT)
@@ -162,6 +163,7 @@ def test_wrong_use_is_refused_in_one_line(tmp_path):
         assert wanted in " ".join(error.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_hosts_with_other_arguments_are_refused(tmp_path):
     file, other = tmp_path / "one.toml", tmp_path / "two.toml"
     file.write_text(EXPERIMENT)

@@ -89,7 +89,8 @@ def test_a_clients_credential_shows_nothing(secured_server, tmp_path):
 
     async def lived():
         async with hubs(secured_server):
-            return [await asyncio.to_thread(refused, *words) for words in ((), ("--run", "r"))]
+            each = ((), ("--run", "r"))
+            return await asyncio.gather(*(asyncio.to_thread(refused, *words) for words in each))
 
     for ended in asyncio.run(lived()):
         assert ended.returncode == 1

@@ -52,6 +52,7 @@ def test_what_decides_the_numbers_of_every_run_is_in_the_engine():
         "progress",
         "run.",
         "spec",
+        "tracking.",
         "value",
     )
     assert not [name for name in outside if not name.removeprefix("mainstem.").startswith(others)]

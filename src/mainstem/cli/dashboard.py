@@ -1,5 +1,6 @@
 """`mainstem dashboard`: a live page of federated runs, or of simulations."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,10 @@ from mainstem.errors import MainstemError
 def dashboard(
     what: Annotated[
         str,
-        typer.Argument(help="A NATS server, or a folder of simulations.", envvar="MAINSTEM_URL"),
+        typer.Argument(
+            help="A NATS server, or a folder of simulations; -: the first line of standard input.",
+            envvar="MAINSTEM_URL",
+        ),
     ],
     run: Annotated[str | None, typer.Option(help="One run of the server (default: all).")] = None,
     credentials: Annotated[
@@ -52,6 +56,8 @@ def dashboard(
     def started(url: str) -> None:
         print(output.line({"page": url}) if json else f"live page: {url}", flush=True)
 
+    if what == "-":
+        what = sys.stdin.readline().strip()
     if child:
         server.end_with_parent()
     found = access.token_in(token or server.default_token_file())

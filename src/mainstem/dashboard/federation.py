@@ -24,15 +24,25 @@ COLUMNS = ("state", "samples", "uploads", "recent_loss", "staleness", "norm", "b
 class Run:
     """What is known of one run."""
 
-    def __init__(self, timeline: Timeline):
-        self._timeline = timeline
+    def __init__(self) -> None:
+        self._timeline: Timeline | None = None  # read when a page asks for it
+        self.asked = False
         self.status: Mapping[str, Any] = {}
         self._moments: Sequence[Mapping[str, Any]] = []
 
+    @property
+    def ready(self) -> bool:
+        """Whether the timeline was read."""
+        return self._timeline is not None
+
+    def begin(self, timeline: Timeline) -> None:
+        """Takes the timeline so far."""
+        self._timeline = timeline
+
     def take(self, status: Mapping[str, Any]) -> None:
         """Takes the newest status."""
-        now = moment(status)
-        if now["time"] != self.status.get("time"):
+        now = moment(status)  # also shows whether it can be read
+        if self._timeline is not None:
             self._timeline.add(now)
             self._moments = self._timeline.moments(now["time"])
         self.status = status
@@ -62,6 +72,11 @@ class Federation:
                 check_owner(credentials, HUB)
                 self.orders = True
 
+    async def check(self) -> None:
+        """Raises an error if the server refuses the credential, or has no such run."""
+        async with await Observer.open(self._url, self._credentials, self._run) as observer:
+            await observer.stored()
+
     async def follow(self, changed: Callable[[], None]) -> None:
         """Reads the statuses every second, and calls `changed` after each."""
         observer: Observer | None = None
@@ -86,9 +101,10 @@ class Federation:
         for status in found:
             with contextlib.suppress(*UNREADABLE):
                 name = str(status["run"])
-                if name not in self._runs:
-                    self._runs[name] = Run(await observer.timeline(name))
-                self._runs[name].take(status)
+                run = self._runs.setdefault(name, Run())
+                if run.asked and not run.ready:
+                    run.begin(await observer.timeline(name))
+                run.take(status)
         there = {status.get("run") for status in found}
         self._runs = {name: run for name, run in self._runs.items() if name in there and run.status}
 
@@ -108,9 +124,12 @@ class Federation:
         ]
 
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
-        """Everything of a run; None if it is not there."""
+        """Everything of a run; None if it is not there, or its timeline was not read yet."""
         run = self._runs.get(name)
         if run is None:
+            return None
+        run.asked = True
+        if not run.ready:
             return None
         return {"charts": run.charts(sites), **self._now(run)}
 

@@ -38,10 +38,11 @@ def point(now: Moment, before: Moment | None, sites: Sequence[str]) -> Point:
             "down, to all sites": [now["bytes_down"] / 1e6],
         },
     }
-    if now["candidate"] is not None:
+    candidate = now["candidate"]
+    if candidate is not None and candidate["samples"]:
         found["candidate"] = {
-            "the model": [now["candidate"]["loss"]],
-            "the candidate": [now["candidate"]["candidate"]],
+            "the model": [candidate["loss"] / candidate["samples"]],
+            "the candidate": [candidate["candidate"] / candidate["samples"]],
         }
     if before is None:
         return found

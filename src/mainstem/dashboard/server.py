@@ -24,10 +24,10 @@ def source_of(what: str, run: str | None, credentials: Path | None) -> Source:
 
         return Folder(Path(what))
     from mainstem.dashboard.federation import Federation
-    from mainstem.engines.federate.control import statuses
 
-    asyncio.run(statuses(what, credentials, run))
-    return Federation(what, credentials, run)
+    federation = Federation(what, credentials, run)
+    asyncio.run(federation.check())
+    return federation
 
 
 def serve(source: Source, listen: str, token: str, started: Callable[[str], None]) -> None:

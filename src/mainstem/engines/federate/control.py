@@ -22,8 +22,13 @@ from mainstem.engines.federate.protocol.subjects import Subjects, token
 from mainstem.engines.federate.protocol.timeline import SLOTS, WIDTHS, Place, Timeline, unpack
 from mainstem.engines.federate.security.credentials import check_owner
 from mainstem.engines.federate.security.permissions import HUB
-from mainstem.engines.federate.transport.connection import answering, connect, runs
-from mainstem.engines.federate.transport.document_fetch import SILENT, why_silent
+from mainstem.engines.federate.transport.connection import (
+    SILENT,
+    answering,
+    connect,
+    runs,
+    why_silent,
+)
 from mainstem.errors import MainstemError
 
 ORDER = 20.0  # seconds within which a hub must have executed an order
@@ -64,12 +69,16 @@ class Observer:
 
     async def statuses(self) -> list[dict[str, Any]]:
         """The latest status of each run. Waits a few seconds for hubs that are silent."""
-        with answering():
-            names = await runs(self._connection) if self._run is None else [self._run]
-            stored = {name: await self._stored(name) for name in names}
+        stored = await self.stored()
         while not all(self._is_known(name, each) for name, each in stored.items()):
             await asyncio.sleep(POLL)
         return [self._latest(name, each) for name, each in stored.items() if each is not None]
+
+    async def stored(self) -> dict[str, dict[str, Any] | None]:
+        """The stored status of each run that this observer may read; None where it cannot be read."""
+        with answering():
+            names = await runs(self._connection) if self._run is None else [self._run]
+            return {name: await self._stored(name) for name in names}
 
     async def timeline(self, run: str) -> Timeline:
         """The timeline of a run; empty if it has none, or this observer may not read it."""
@@ -143,7 +152,7 @@ def _status(run: str, data: bytes) -> dict[str, Any]:
     """A status as it was published at the subject of a run. Raises ValueError if it is none of this run."""
     try:
         found = dict(json.loads(data))
-        if found["run"] == run and math.isfinite(found["time"]):
+        if found["run"] == run and math.isfinite(found.get("time", 0.0)):
             return found
     except (TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"this is no status: {error}") from None

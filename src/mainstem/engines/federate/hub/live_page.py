@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,13 +31,11 @@ class LivePage:
         credentials: str | Path | None,
         ready: Callable[[str], None],
     ):
-        words = ["dashboard", "--child", "--json", "--run", run, "--listen", listen]
+        words = ["dashboard", "-", "--child", "--json", "--run", run, "--listen", listen]
         words += ["--token", str(folder / TOKEN)]
+        words += [] if credentials is None else ["--credentials", str(credentials)]
         self._command = [sys.executable, "-m", "mainstem.cli", *words]
-        self._environment = {**os.environ, "MAINSTEM_URL": url}  # it may have a password
-        self._environment.pop("MAINSTEM_CREDENTIALS", None)
-        if credentials is not None:
-            self._environment["MAINSTEM_CREDENTIALS"] = str(credentials)
+        self._url = url
         self._run = run
         self._ready = ready
         self._start()
@@ -46,11 +43,15 @@ class LivePage:
     def _start(self) -> None:
         self._process = subprocess.Popen(
             self._command,
-            env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C goes to the hub alone, which stops it
         )
+        assert self._process.stdin is not None
+        self._process.stdin.write(
+            f"{self._url}\n".encode()
+        )  # not an argument: it may have a password
+        self._process.stdin.flush()
 
     async def keep_running(self) -> None:
         """Reports the address, and starts the process again if it has ended. The first time is logged."""

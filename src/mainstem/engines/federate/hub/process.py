@@ -123,7 +123,7 @@ async def opened(
             stack.callback(tasks.start(live.keep_running(), "the watch on the live page").cancel)
         if track is not None:
             tracked = TrackedStatus(track, hub.document)
-            stack.callback(tracked.close)
+            stack.callback(lambda: tracked.close(hub.status()))
             stack.callback(tasks.start(_report_status(hub, tracked.take), "tracking").cancel)
         try:
             yield hub, url

@@ -47,8 +47,9 @@ class TrackedStatus:
                 text = "trackers are too slow: points are left out"
                 event_log.warning("tracking_behind", text, run=self._run)
 
-    def close(self) -> None:
-        """Ends the tracking, after what waits."""
+    def close(self, status: Mapping[str, Any]) -> None:
+        """Ends the tracking with the last status, after what waits."""
+        self.take(status)
         try:
             self._queue.put(None, timeout=PATIENCE)
             self._thread.join(PATIENCE)

@@ -73,7 +73,7 @@ class Timeline:
         self._latest = -math.inf
 
     def add(self, moment: Moment) -> None:
-        """Adds the newest moment."""
+        """Adds the newest moment; the same one again changes nothing."""
         for place in places(moment["time"], self._latest):
             self._kept[place] = moment
         self._latest = moment["time"]

@@ -27,6 +27,7 @@ FAILED = (
     OSError,
     TimeoutError,
 )  # errors of an unreliable network
+SILENT = "the NATS server does not answer"
 RECONNECT = 0.2  # seconds between two attempts to connect again
 SLOWLY = 5.0  # the same, after the server has refused the credential
 ATTEMPTS = 2  # further attempts at the first connection
@@ -241,6 +242,15 @@ async def runs(connection: Client) -> list[str]:
     raise MainstemError(
         "the NATS server lists its runs to the hub and the observer only: name one with --run"
     )
+
+
+async def why_silent(connection: Client) -> str:
+    """Why a question was not answered. Servers before 2.11 do not answer if there is no such run."""
+    try:
+        await connection.flush(1)  # seconds
+    except FAILED:
+        return SILENT
+    return "there is no such run on this NATS server, or not for this credential"
 
 
 async def _quiet(error: Exception) -> None:

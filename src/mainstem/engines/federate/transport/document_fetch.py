@@ -9,13 +9,10 @@ from nats.aio.client import Client
 
 from mainstem.engines.federate.protocol.run_document import RunDocument, decode
 from mainstem.engines.federate.protocol.subjects import Subjects
-from mainstem.engines.federate.transport.connection import FAILED
+from mainstem.engines.federate.transport.connection import FAILED, why_silent
 from mainstem.errors import MainstemError
 
 RETRY = 0.5  # seconds between two questions for a run that is not there yet
-
-
-SILENT = "the NATS server does not answer"
 
 
 class NoRun(MainstemError):
@@ -44,15 +41,6 @@ async def fetch_document(connection: Client, subjects: Subjects) -> RunDocument:
         raise NoRun(f"{subjects.run}: {why}: try again") from None
     except (*FAILED, json.JSONDecodeError):
         raise NoRun(f"{subjects.run}: there is no such run on this NATS server") from None
-
-
-async def why_silent(connection: Client) -> str:
-    """Why a question was not answered. Servers before 2.11 do not answer if there is no such run."""
-    try:
-        await connection.flush(1)  # seconds
-    except FAILED:
-        return SILENT
-    return "there is no such run on this NATS server, or not for this credential"
 
 
 _decoded = functools.lru_cache(maxsize=16)(decode)  # once for all clients in this process
