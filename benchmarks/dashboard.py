@@ -26,7 +26,7 @@ from tests.report.browser import Browser
 
 CLIENTS, MERGES, FEATURES = 500, 20, 20
 GATHER = 25  # uploads of a merge, so that each client uploads once a second
-TURNS, SECONDS = 4, 20.0
+TURNS, SECONDS = 3, 20.0
 SETTLE = 8.0  # seconds after a server or a browser was started or ended
 RUN = "crowded"
 CONTENT = {

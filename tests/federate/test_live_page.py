@@ -111,8 +111,8 @@ def test_its_numbers_are_those_that_the_hub_has_counted(browser, watched):
         "return [drawn.x.values, line.y];",
         "bytes",
     )
-    drawn = browser.run(CHART + "return chart.plot.data[0]", "bytes")
-    assert len(drawn) >= len(xs)
+    see(browser, "bytes")
+    until(lambda: len(browser.run(CHART + "return chart.plot.data[0]", "bytes")) > len(xs))
 
     async def stored():
         async with await Observer.open(watched.url, watched.credentials, "scale") as observer:
@@ -126,9 +126,15 @@ def test_its_numbers_are_those_that_the_hub_has_counted(browser, watched):
     until(lambda: browser.run(CHART + "return drawn.x.values.length", "bytes") > len(xs) + 2)
 
 
+def see(browser, chart):
+    """Scrolls to a chart: those on the screen are drawn."""
+    browser.run("live.charts.get(arguments[0]).place.scrollIntoView()", chart)
+
+
 def test_a_legend_hides_and_a_zoom_stays_while_points_come(browser, watched):
     opened(browser, watched)
     browser.run("document.querySelector('.legend button').click()")
+    see(browser, "norm")
     first, last = browser.run(
         CHART + "const xs = drawn.x.values; chart.zoomTo(xs[0], xs[1]);"
         "live.charts.get('norm').chart.toggle(0); return [xs[0], xs[1]];",

@@ -97,6 +97,7 @@ function whole(found) {
   for (const id of shown.charts.keys()) if (!known.has(id)) shown.charts.get(id).drawn.lines = [];
   for (const drawn of found.charts) {
     const kept = shown.charts.get(drawn.id) ?? { place: element(places, "div"), chart: null };
+    watch.observe(kept.place);
     for (const line of drawn.lines) line.x ??= drawn.x.values;
     kept.drawn = drawn;
     shown.charts.set(drawn.id, kept);
@@ -140,9 +141,20 @@ function draw() {
     kept.place.hidden = kept.drawn.lines.length === 0;
     if (kept.place.hidden) continue;
     if (kept.chart === null) kept.chart = new Chart(kept.place, { ...kept.drawn });
-    else kept.chart.set(kept.drawn.lines);
+    else if (seen.has(kept.place)) kept.chart.set(kept.drawn.lines);
   }
 }
+
+/** The places of charts that are on the screen: the others are drawn when they come there. */
+const seen = new Set();
+const watch = new IntersectionObserver((changes) => {
+  for (const { target, isIntersecting } of changes) {
+    if (!isIntersecting) seen.delete(target);
+    else seen.add(target);
+    const kept = [...shown.charts.values()].find((each) => each.place === target);
+    if (isIntersecting && kept?.chart) kept.chart.set(kept.drawn.lines);
+  }
+});
 document.addEventListener("visibilitychange", () => shown.stale && draw());
 
 function details(found) {

@@ -62,11 +62,13 @@ export class Sites {
 
   row(n, k) {
     this.rows[n] ??= this.made();
-    const { line, cells, button } = this.rows[n];
+    const { line, cells, shown, button } = this.rows[n];
     const { found } = this;
     COLUMNS.forEach(([name], m) => {
       const value = found[name][k];
-      set(cells[m], typeof value === "number" ? short(value) : value);
+      if (shown[m] === value) return;
+      shown[m] = value;
+      cells[m].textContent = typeof value === "number" ? short(value) : value;
     });
     line.className = found.state[k] === "present" ? "" : "needs-somebody";
     const site = found.site[k];
@@ -87,7 +89,7 @@ export class Sites {
       this.draw();
       this.changed();
     };
-    return { line, cells, button };
+    return { line, cells, shown: [], button };
   }
 }
 

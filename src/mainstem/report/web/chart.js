@@ -5,6 +5,7 @@ import uPlot from "uplot";
 const DASHES = [[], [8, 4], [2, 3], [8, 3, 2, 3]]; // so that curves differ in more than colour
 const HEIGHT = 300;
 const ROWS = 12; // of the table of values
+const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 6 }); // to make one takes long
 
 let charts = 0;
 
@@ -293,7 +294,7 @@ export function short(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2).replace("e+", "e");
-  return Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return decimal.format(Number(value.toPrecision(4)));
 }
 
 /** A new element below `parent`, with these properties. */
