@@ -12,7 +12,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 # Bytecode is kept: the commands that the tests start would compile the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu bench-federation performance soak figures notebooks results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu test-mlflow bench-federation performance soak figures notebooks results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -37,8 +37,8 @@ check: .venv/test .venv/docs
 	$(MAKE) --jobs 2 --output-sync lint docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
-test-slow: .venv/test .venv/mlflow
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "slow and not long"
+test-slow: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "slow and not long and not mlflow"
 
 test-long: .venv/test # every theorem on 200 random instances: an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m long
@@ -62,6 +62,14 @@ bench: .venv/bench
 # An environment of its own: pfl-research wants older packages than constraints.txt, and Python before 3.13.
 bench-gpu: .venv-gpu # on a machine with an NVIDIA GPU; 8 minutes on an H200
 	.venv-gpu/bin/python -m benchmarks.gpu --json docs/performance/gpu.json
+
+test-mlflow: .venv-mlflow # MLflow wants an older pyarrow than constraints.txt
+	.venv-mlflow/bin/pytest -m mlflow tests/tracking
+
+.venv-mlflow: pyproject.toml
+	test -x .venv-mlflow/bin/python || $(PYTHON) -m venv .venv-mlflow
+	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check -e ".[test,mlflow]"
+	touch $@
 
 test-gpu: .venv-gpu # a GPU and a CPU draw the same samples
 	.venv-gpu/bin/python -m tests.streams.on_a_gpu
@@ -101,10 +109,10 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-oldest .venv-gpu demo site
+	rm -rf .venv .venv-oldest .venv-gpu .venv-mlflow demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
-.venv/lab .venv/federation .venv/dashboard .venv/mlflow .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
+.venv/lab .venv/federation .venv/dashboard .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@

@@ -14,6 +14,7 @@ from mainstem.errors import MainstemError
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.mlflow,
     pytest.mark.filterwarnings("ignore"),  # MLflow has many
 ]
 STEPS = 300
