@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mainstem.errors import BadParameter
+from mainstem.errors import BadParameter, MainstemError
 
 
 def refuse(owner: str, name: str, wanted: str, got: Any) -> BadParameter:
@@ -138,3 +138,15 @@ def step_counts(owner: str, name: str, value: Any) -> Any:
     if np.ndim(value) == 0:
         return integer(owner, name, value, least=1)
     return counts(owner, name, value).astype(np.int64)
+
+
+def host_and_port(option: str, given: str) -> tuple[str, int]:
+    """The parts of HOST:PORT; `option` is the name of the option that got it.
+
+    >>> host_and_port("--listen", "[::1]:8080")
+    ('::1', 8080)
+    """
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise MainstemError(f"{option} must be HOST:PORT, such as 127.0.0.1:8080, got {given}")
+    return host.strip("[]"), int(port)

@@ -14,6 +14,7 @@ that predicts is the server's, which changes at syncs.
 True
 """
 
+import abc
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -84,8 +85,9 @@ class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
                     f"{type(self).__name__}: the model is not finite: try a smaller step"
                 )
 
+    @abc.abstractmethod
     def _problem(self) -> Problem:
-        raise NotImplementedError
+        """The problem that it was given, or makes for these features."""
 
     def _decisions(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "problem_")

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mainstem.check import host_and_port
 from mainstem.dashboard.access import token_in
-from mainstem.dashboard.server import address
 from mainstem.errors import MainstemError
 from tests.dashboard.pages import page_of
 
@@ -131,4 +131,4 @@ def test_a_token_is_made_once_and_must_be_long(tmp_path):
 @pytest.mark.parametrize("given", ["8080", "localhost:", ":1", "a:99999", "a:b"])
 def test_an_address_that_is_none_is_refused(given):
     with pytest.raises(MainstemError, match="must be HOST:PORT"):
-        address(given)
+        host_and_port("--listen", given)

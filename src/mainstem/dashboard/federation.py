@@ -10,6 +10,7 @@ from typing import Any
 from mainstem.dashboard.points import charts, earlier, point
 from mainstem.dashboard.source import ORDERS, Row
 from mainstem.engines.federate.control import Observer, needs_somebody, send_order
+from mainstem.engines.federate.hub.presence import HERE
 from mainstem.engines.federate.protocol.timeline import Timeline, moment
 from mainstem.engines.federate.security.credentials import check_owner
 from mainstem.engines.federate.security.permissions import HUB
@@ -66,11 +67,11 @@ class Federation:
         self._url, self._credentials, self._run = url, credentials, run
         self._runs: dict[str, Run] = {}
         self.problem = ""  # why the server is not read at present
-        self.orders = False
+        self._orders = False
         if credentials is not None:
             with contextlib.suppress(MainstemError):
                 check_owner(credentials, HUB)
-                self.orders = True
+                self._orders = True
 
     async def check(self) -> None:
         """Raises an error if the server refuses the credential, or has no such run."""
@@ -167,7 +168,7 @@ class Federation:
 
     def _allowed(self, run: Run) -> list[dict[str, Any]]:
         """The orders that make sense now."""
-        if not self.orders or run.status["state"] in ("finished", "stopped"):
+        if not self._orders or run.status["state"] in ("finished", "stopped"):
             return []
         waits = run.status["state"] in ("paused", "held")
         kept = run.status["checkpoints"]
@@ -182,7 +183,7 @@ class Federation:
 
     async def order(self, run: str, name: str, of: str) -> None:
         """Sends an order to the hub of a run. Raises MainstemError if it is refused."""
-        if not self.orders:
+        if not self._orders:
             raise MainstemError(
                 "orders need the hub's credential: start the page with --credentials"
             )
@@ -198,4 +199,4 @@ class Federation:
 
 def _here(status: Mapping[str, Any]) -> str:
     states = [each["state"] for each in status["clients"].values()]
-    return f"{sum(state in ('present', 'late') for state in states)} of {len(states)}"
+    return f"{sum(state in HERE for state in states)} of {len(states)}"

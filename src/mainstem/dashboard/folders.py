@@ -116,8 +116,6 @@ def _chart(name: str, title: str, t: np.ndarray, values: np.ndarray) -> dict[str
 class Folder:
     """Follows the simulations below a folder."""
 
-    orders = False
-
     def __init__(self, path: Path):
         if not path.is_dir():
             raise MainstemError(f"{path}: there is no such folder")

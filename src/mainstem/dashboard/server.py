@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
+from mainstem.check import host_and_port
 from mainstem.dashboard.app import application
 from mainstem.dashboard.source import Source
 from mainstem.errors import MainstemError
@@ -32,7 +33,7 @@ def source_of(what: str, run: str | None, credentials: Path | None) -> Source:
 
 def serve(source: Source, listen: str, token: str, started: Callable[[str], None]) -> None:
     """Serves the page at HOST:PORT until a signal comes; `started` gets the address, with the token."""
-    host, port = address(listen)
+    host, port = host_and_port("--listen", listen)
     with _bound(host, port) as bound:
         port = bound.getsockname()[1]
         name = f"[{host}]" if ":" in host else host
@@ -47,14 +48,6 @@ def serve(source: Source, listen: str, token: str, started: Callable[[str], None
         )
         started(f"http://{name}:{port}/?token={token}")
         uvicorn.Server(settings).run(sockets=[bound])
-
-
-def address(given: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT."""
-    host, _, port = given.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise MainstemError(f"--listen must be HOST:PORT, such as 127.0.0.1:8080, got {given}")
-    return host.strip("[]"), int(port)
 
 
 def _bound(host: str, port: int) -> socket.socket:

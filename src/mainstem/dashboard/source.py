@@ -36,7 +36,6 @@ class Source(Protocol):
 
     about: str  # what it is
     problem: str  # why it cannot be read at present; empty if it can
-    orders: bool  # whether it takes orders
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Looks at the runs again and again, until it is cancelled; calls `changed` after each look."""

@@ -1,5 +1,6 @@
 """Tracking in text files: CSV, a row for each value, and JSON lines, a line for each step."""
 
+import abc
 import csv as csv_format
 import json
 import time
@@ -48,8 +49,9 @@ class TextFile(Tracker):
     def _write_begin(self, file: TextIO, about: Mapping[str, Any]) -> None:
         """Writes what a run begins with."""
 
+    @abc.abstractmethod
     def _write(self, file: TextIO, step: int, values: Mapping[str, float]) -> None:
-        raise NotImplementedError
+        """Writes a step."""
 
 
 class CsvFile(TextFile):

@@ -1,6 +1,6 @@
 // The live page: follows the runs of its server, and one of them with its charts, sites, merges and orders.
 
-import { Chart, element } from "chart";
+import { Chart, element, write } from "chart";
 import { Orders } from "orders";
 import { Sites } from "sites";
 
@@ -76,7 +76,7 @@ function connect() {
 }
 
 function drawRuns(found) {
-  text(problem, found.problem);
+  write(problem, found.problem);
   const focused = document.activeElement?.closest?.("#runs a")?.textContent;
   lines.replaceChildren();
   for (const row of found.runs) {
@@ -158,7 +158,7 @@ const watch = new IntersectionObserver((changes) => {
 document.addEventListener("visibilitychange", () => shown.stale && draw());
 
 function details(found) {
-  text(title, found.run);
+  write(title, found.run);
   document.title = `${found.run}: ${found.facts[0][1]}`;
   texts(alarms, "li", found.alarms);
   texts(facts, null, found.facts.flat());
@@ -196,17 +196,12 @@ function clear() {
   delete merges.dataset.newest;
 }
 
-/** Sets the text of an element, if it is another one. */
-function text(place, value) {
-  if (place.textContent !== value) place.textContent = value;
-}
-
 /** Sets the texts of an element's children; a list of definitions has terms and details by turns. */
 function texts(place, kind, values) {
   while (place.children.length > values.length) place.lastChild.remove();
   values.forEach((value, n) => {
     const child = place.children[n] ?? element(place, kind ?? (n % 2 ? "dd" : "dt"));
-    text(child, value);
+    write(child, value);
   });
 }
 

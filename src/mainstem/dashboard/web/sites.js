@@ -1,6 +1,6 @@
 // The sites of a run: those that need somebody first, found by name, with a curve of their own where one asks for it.
 
-import { element, short } from "chart";
+import { element, short, write } from "chart";
 
 const MOST = 50; // rows
 const FEW = 8; // sites, up to which all have curves; and curves that can be asked for
@@ -55,7 +55,7 @@ export class Sites {
     matching.sort((a, b) => rank(a) - rank(b) || found.recent_loss[b] - found.recent_loss[a]);
     const shown = matching.slice(0, MOST);
     const more = matching.length > MOST ? `, the first ${MOST} are shown: find others by name` : "";
-    set(this.count, `${matching.length} of ${found.site.length} sites${more}`);
+    write(this.count, `${matching.length} of ${found.site.length} sites${more}`);
     while (this.rows.length > shown.length) this.rows.pop().line.remove();
     shown.forEach((k, n) => this.row(n, k));
   }
@@ -91,8 +91,4 @@ export class Sites {
     };
     return { line, cells, shown: [], button };
   }
-}
-
-function set(place, text) {
-  if (place.textContent !== text) place.textContent = text;
 }

@@ -297,6 +297,11 @@ export function short(value) {
   return decimal.format(Number(value.toPrecision(4)));
 }
 
+/** Sets the text of an element, if it is another one. */
+export function write(place, text) {
+  if (place.textContent !== text) place.textContent = text;
+}
+
 /** A new element below `parent`, with these properties. */
 export function element(parent, kind, properties = {}) {
   const { role, ...others } = properties;

@@ -14,11 +14,12 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, ma
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mainstem.check import host_and_port
+from mainstem.engines.federate.hub.presence import HERE
 from mainstem.errors import MainstemError
 
 OLD = 5.0  # seconds after which a status is too old
 READY = ("running", "paused", "held")
-PRESENT = ("present", "late")
 ROUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # seconds
 Respond = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -118,7 +119,7 @@ def _of_clients(run: list[str], clients: dict[str, Any]) -> Iterator[Metric]:
         "mainstem_client_refusals", "Refused uploads.", labels=["run", "client", "reason"]
     )
     for client, each in clients.items():
-        present.add_metric([*run, client], each["state"] in PRESENT)
+        present.add_metric([*run, client], each["state"] in HERE)
         for reason, count in each["refused"].items():
             refused.add_metric([*run, client, reason], count)
     yield present
@@ -153,7 +154,7 @@ class MetricsServer:
     """Answers at HOST:PORT until it is closed."""
 
     def __init__(self, address: str, metrics: Metrics):
-        host, port = _address(address)
+        host, port = host_and_port("--metrics", address)
         try:
             self._server: WSGIServer = make_server(host, port, _app(metrics), handler_class=_Quiet)
         except OSError as error:
@@ -175,13 +176,6 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def _address(given: str) -> tuple[str, int]:
-    host, _, port = given.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise MainstemError(f"--metrics must be HOST:PORT, such as 127.0.0.1:9464, got {given}")
-    return host.strip("[]"), int(port)
 
 
 def _app(metrics: Metrics) -> Callable[[dict[str, Any], Respond], Iterable[bytes]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 LOST = 15.0  # seconds without a message
 PRESENT, AWAY = "present", "away"
+HERE = (PRESENT, "late")  # states of a client that is there
 
 
 class Presence:

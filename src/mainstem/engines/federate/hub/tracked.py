@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mainstem.engines.federate import event_log
+from mainstem.engines.federate.hub.presence import HERE
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.tracking import trackers
 from mainstem.tracking.opening import Asked
@@ -17,7 +18,6 @@ from mainstem.tracking.opening import Asked
 WAITING = 60  # points that may wait for a tracker
 PATIENCE = 10.0  # seconds for which the end of a run waits for trackers
 FEW = 32  # sites, up to which each has a curve of its loss
-HERE = ("present", "late")
 
 
 class TrackedStatus:
