@@ -12,7 +12,7 @@ QUICKLY = OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla
 # Bytecode is kept: the commands that the tests start would compile the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu test-mlflow bench-federation performance soak figures notebooks results format clean
+.PHONY: demo federation-demo docs test check lint test-slow test-long test-oldest test-faults bench bench-parquet bench-gpu test-gpu test-mlflow test-flower bench-federation performance soak figures notebooks results format clean
 
 demo: .venv/lab
 	$(BIN)/mainstem demo
@@ -38,7 +38,7 @@ check: .venv/test .venv/docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
 test-slow: .venv/test # three at a time on two cores: many of them wait
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m "slow and not long and not mlflow" -v
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m "slow and not long and not mlflow and not flower" -v
 
 test-long: .venv/test # every theorem on 200 random instances: an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m long
@@ -69,6 +69,14 @@ test-mlflow: .venv-mlflow # MLflow wants an older pyarrow than constraints.txt
 .venv-mlflow: pyproject.toml
 	test -x .venv-mlflow/bin/python || $(PYTHON) -m venv .venv-mlflow
 	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check -e ".[test,mlflow]"
+	touch $@
+
+test-flower: .venv-flower # Flower wants other versions than constraints.txt
+	FLWR_TELEMETRY_ENABLED=0 .venv-flower/bin/pytest --noconftest -W ignore -m flower tests/flower
+
+.venv-flower: pyproject.toml
+	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/pip install --quiet --disable-pip-version-check -e ".[flower]" scikit-learn pytest
 	touch $@
 
 test-gpu: .venv-gpu # a GPU and a CPU draw the same samples
@@ -109,7 +117,7 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-oldest .venv-gpu .venv-mlflow demo site
+	rm -rf .venv .venv-oldest .venv-gpu .venv-mlflow .venv-flower demo site
 
 # One virtual environment; each stamp adds an extra to it, at the pinned versions.
 .venv/lab .venv/federation .venv/dashboard .venv/test .venv/bench .venv/docs: .venv/%: pyproject.toml constraints.txt

@@ -5,6 +5,7 @@ of what the stream sends. Engines, clients and measures all use this module, so 
 """
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -50,6 +51,24 @@ def given(stream: Stream, seed: int, first: int, last: int, dtype: str) -> tuple
     """(sampler, what is drawn once, pieces of these steps), on the host and in the run's dtype."""
     pieces = stream.chunk(seed, first, last)
     return cast((stream.device, stream.drawn(seed), pieces), dtype)
+
+
+def samples_at(
+    stream: Stream, seed: int, k: int, first: int, last: int, dtype: str
+) -> Iterator[Sample]:
+    """The samples of client k at the steps `first` to `last` of the simulation with this seed."""
+    key, precise = random.root(seed), dtype == "float64"
+    ks = np.full(1, k, np.int32)
+    for t in range(first, last + 1):
+        with jax.enable_x64(precise):  # not across the yield: it is a setting of the entire thread
+            sampler, drawn, pieces = given(stream, seed, t, t, dtype)
+            mine = jax.tree.map(lambda x: x[0, k : k + 1], pieces)
+            found = jax.device_get(_arrived(sampler, key, drawn, mine, np.int32(t), ks))
+        sample: Sample = jax.tree.map(lambda x: x[0], found)
+        yield sample
+
+
+_arrived = jax.jit(arrived)
 
 
 def first_samples(stream: Stream) -> Sample:

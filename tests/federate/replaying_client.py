@@ -11,7 +11,8 @@ from pathlib import Path
 
 import mainstem as ms
 from mainstem.engines.federate.client import uplink as links
-from tests.federate.worlds import samples, stream_of
+from mainstem.replay import samples_at
+from tests.federate.worlds import stream_of
 
 
 def main(file: str, url: str, client: str, folder: str) -> None:
@@ -34,7 +35,7 @@ def main(file: str, url: str, client: str, folder: str) -> None:
     with ms.join(url, **given, patient=patient) as learner:
         k = learner.session.document.clients.index(client)
         rest = (learner.step + 1, rules["steps"], learner.session.document.rules.dtype)
-        for sample in samples(stream, rules.get("seed", 0), k, *rest):
+        for sample in samples_at(stream, rules.get("seed", 0), k, *rest):
             learner.step_with(sample)
         (Path(folder) / "loss").write_text(repr(learner.loss))
 

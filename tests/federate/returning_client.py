@@ -11,7 +11,8 @@ from pathlib import Path
 import mainstem as ms
 from mainstem.engines.federate.client.learner import Learner
 from mainstem.errors import MainstemError, NotFinite
-from tests.federate.worlds import samples, stream_of
+from mainstem.replay import samples_at
+from tests.federate.worlds import stream_of
 
 
 def joined(url: str, who: dict) -> Learner:
@@ -28,7 +29,7 @@ def joined(url: str, who: dict) -> Learner:
 def main(file: str, url: str, client: str, folder: str, unit: str) -> None:
     content = tomllib.loads(Path(file).read_text())
     rules, draw = content["federate"], random.Random()
-    given = samples(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
+    given = samples_at(stream_of(content), 0, int(client), 1, 10**6, rules["dtype"])
     while True:
         secret = os.environ.get("MAINSTEM_CREDENTIALS")
         who = {"run": rules["run"], "client": client, "folder": folder, "credentials": secret}

@@ -21,8 +21,8 @@ from mainstem.engines.federate.protocol.messages import (
 from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport import streams
+from mainstem.replay import samples_at
 from tests.federate.in_process import joined, run_content, serving, until
-from tests.federate.worlds import samples
 
 FEW = 300  # of each kind
 # Reasons that other tests have:
@@ -132,7 +132,7 @@ async def attacked(url, each):
 async def honest(url, hub, k, over):
     """Learns until it is over, with the other client; returns the last step."""
     async with await joined(url, hub, str(k)) as learner:
-        for sample in samples(DIGITS, 0, k, 1, 10**6, "float64"):
+        for sample in samples_at(DIGITS, 0, k, 1, 10**6, "float64"):
             await learner.step_with(sample)
             if over.is_set() and learner.step % 50 == 0:
                 break

@@ -28,8 +28,8 @@ from mainstem.engines.federate.protocol.run_document import parse
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport.state_store import StateStore
+from mainstem.replay import samples_at
 from tests.federate.in_process import joined, run_content, serving, until
-from tests.federate.worlds import samples
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
 FEDOGD = {"name": "fedogd", "step": 0.1}
@@ -78,7 +78,7 @@ def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_
 
     async def live(hub, k):
         async with await joined(nats_server.url, hub, str(k)) as learner:
-            for sample in samples(stream, 3, k, 1, steps, "float64"):
+            for sample in samples_at(stream, 3, k, 1, steps, "float64"):
                 await asyncio.wait_for(learner.step_with(sample), 30)
 
     async def serve(first=False):

@@ -11,9 +11,9 @@ from nats.js.errors import NotFoundError
 import mainstem as ms
 from mainstem.engines.federate.client.learner import join_async
 from mainstem.engines.federate.transport import connection as connections
+from mainstem.replay import samples_at
 from tests.federate.in_process import until
 from tests.federate.secured import STEPS, WAIT, hubs, intruder, server_state, settled
-from tests.federate.worlds import samples
 
 
 def test_a_federation_works_through_it(secured_server):
@@ -23,7 +23,7 @@ def test_a_federation_works_through_it(secured_server):
     async def client(name, k):
         path = folder / f"{name}.creds"
         async with await join_async(url, run="r", client=name, credentials=path) as learner:
-            for sample in samples(stream, 3, k, 1, STEPS, "float32"):
+            for sample in samples_at(stream, 3, k, 1, STEPS, "float32"):
                 await learner.step_with(sample)
             return learner.step, learner.session.uplink.latest.version, learner.refusals
 

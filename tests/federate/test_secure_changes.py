@@ -21,9 +21,9 @@ from mainstem.engines.federate.client.learner import join_async
 from mainstem.engines.federate.security import certificates, credentials, record, setup
 from mainstem.engines.federate.transport import private_server
 from mainstem.errors import MainstemError
+from mainstem.replay import samples_at
 from tests.federate.in_process import until
 from tests.federate.secured import STEPS, WAIT, free_port, hubs, intruder, serving, settled
-from tests.federate.worlds import samples
 
 SOON = 5.0  # seconds within which a user who was locked out must be gone
 
@@ -141,7 +141,7 @@ def test_a_federation_works_through_reloads(server):
     async def client(name, k):
         path = server.folder / f"{name}.creds"
         async with await join_async(server.url, run="r", client=name, credentials=path) as learner:
-            for n, sample in enumerate(samples(stream, 3, k, 1, STEPS, "float32")):
+            for n, sample in enumerate(samples_at(stream, 3, k, 1, STEPS, "float32")):
                 step = learner.step_with(sample)
                 if name == "a":
                     await asyncio.gather(step, asyncio.to_thread(add, f"x{n}"))

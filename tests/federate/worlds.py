@@ -6,10 +6,7 @@ import numpy as np
 
 from mainstem import experiment, streams
 from mainstem.base import Stream
-from mainstem.testing.lockstep import samples
 from tests.contract.cases import CASES
-
-__all__ = ["SYNCING", "samples", "stream_of"]
 
 SYNCING = [  # cases that sync, and whose parts can be written in a run document
     name

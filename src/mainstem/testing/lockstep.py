@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from mainstem import random, replay
-from mainstem.base import Algorithm, Sample, Stream
+from mainstem import replay
+from mainstem.base import Algorithm
 from mainstem.engines.federate.client.learner import join_async
 from mainstem.engines.federate.hub.hub import Hub
 from mainstem.engines.federate.protocol.run_document import parse
@@ -81,7 +80,7 @@ async def _lived(
 
     async def live(k: int) -> float:
         async with await join_async(url, run=name, client=str(k)) as learner:
-            for sample in samples(world.stream, seed, k, 1, steps, dtype):
+            for sample in replay.samples_at(world.stream, seed, k, 1, steps, dtype):
                 await learner.step_with(sample)
             return float(learner.loss)
 
@@ -107,23 +106,3 @@ async def serving(
             await work
         finally:
             await connection.close()
-
-
-def samples(
-    stream: Stream, seed: int, k: int, first: int, last: int, dtype: str
-) -> Iterator[Sample]:
-    """The samples of client k in the simulation with this seed, at steps `first` to `last`."""
-    key, precise = random.root(seed), dtype == "float64"
-    ks = np.full(1, k, np.int32)
-
-    @jax.jit
-    def one(sampler: Any, drawn: Any, pieces: Any, t: Any) -> Any:
-        found = replay.arrived(sampler, key, drawn, pieces, t, ks)
-        return jax.tree.map(lambda x: x[0], found)
-
-    for t in range(first, last + 1):
-        with jax.enable_x64(precise):  # not across the yield: it is a setting of the entire thread
-            sampler, drawn, pieces = replay.given(stream, seed, t, t, dtype)
-            mine = jax.tree.map(lambda x: x[0, k : k + 1], pieces)
-            sample: Sample = jax.device_get(one(sampler, drawn, mine, np.int32(t)))
-        yield sample

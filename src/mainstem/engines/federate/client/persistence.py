@@ -1,5 +1,6 @@
 """The client's folder on disk: its state, and the uploads that the hub has not merged yet."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,46 +53,52 @@ class Persistence:
 
     def save(self, state: ClientState, pending: dict[int, bytes]) -> None:
         """Writes the state and the pending uploads atomically. They are on disk when this returns."""
-        progress = state.totals()
-        if not state.is_finite():
-            state.reset("its model")
-        values = {
-            "digest": state.document.digest.hex(),
-            "client": _first_name(state),
-            "session": state.session,
-            "progress": progress._asdict(),
-            "pending": list(pending),
-        }
-        leaves = jax.device_get(jax.tree.leaves(state.client))
-        arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
-        for step, data in pending.items():
-            arrays[f"upload {step}"] = np.frombuffer(data, np.uint8)
-        write(self._file, pack(values, arrays), PRIVATE)
+        write(self._file, stored(state, pending), PRIVATE)
 
     def load(self, state: ClientState) -> dict[int, bytes]:
         """Restores the state. Returns the uploads that were pending."""
         if not self._file.exists():
             return {}
-        found = unpack(self._file.read_bytes(), str(self._file))
-        here = state.document.digest.hex(), _first_name(state)
-        if (found.values["digest"], found.values["client"]) != here:
-            raise BrokenRun(
-                f"{self.folder}: belongs to another run or client: choose another folder"
-            )
-        leaves, tree = jax.tree.flatten(state.client)
-        stored = [found.arrays[f"client {n}"] for n in range(len(leaves))]
-        with state.document.precision():
-            client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in stored])
-            state.restore(client, Progress(**found.values["progress"]))
-        state.session = found.values["session"]
-        return {
-            int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]
-        }
+        return restored(state, self._file.read_bytes(), str(self.folder))
 
     def close(self) -> None:
         """Unlocks the folder."""
         del self._count
         self._lock.release()
+
+
+def stored(state: ClientState, pending: Mapping[int, bytes]) -> bytes:
+    """The state and the pending uploads as bytes. A state that is not finite is reset."""
+    progress = state.totals()
+    if not state.is_finite():
+        state.reset("its model")
+    values = {
+        "digest": state.document.digest.hex(),
+        "client": _first_name(state),
+        "session": state.session,
+        "progress": progress._asdict(),
+        "pending": list(pending),
+    }
+    leaves = jax.device_get(jax.tree.leaves(state.client))
+    arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
+    for step, data in pending.items():
+        arrays[f"upload {step}"] = np.frombuffer(data, np.uint8)
+    return pack(values, arrays)
+
+
+def restored(state: ClientState, data: bytes, where: str) -> dict[int, bytes]:
+    """Restores what `stored` gave. Returns the uploads that were pending."""
+    found = unpack(data, where)
+    here = state.document.digest.hex(), _first_name(state)
+    if (found.values["digest"], found.values["client"]) != here:
+        raise BrokenRun(f"{where}: belongs to another run or client: choose another folder")
+    leaves, tree = jax.tree.flatten(state.client)
+    kept = [found.arrays[f"client {n}"] for n in range(len(leaves))]
+    with state.document.precision():
+        client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in kept])
+        state.restore(client, Progress(**found.values["progress"]))
+    state.session = found.values["session"]
+    return {int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]}
 
 
 def _first_name(state: ClientState) -> str:

@@ -22,7 +22,7 @@ from mainstem.engines.federate.client.kernels import own_document, shared_kernel
 from mainstem.engines.federate.client.pending_uploads import PendingUploads
 from mainstem.engines.federate.client.persistence import Persistence
 from mainstem.engines.federate.client.predictions import Predictions
-from mainstem.engines.federate.client.state import ClientState, Progress
+from mainstem.engines.federate.client.state import BLOCK, ClientState, Progress, block
 from mainstem.engines.federate.client.uplink import Uplink
 from mainstem.engines.federate.protocol.heartbeats import Position
 from mainstem.engines.federate.protocol.messages import (
@@ -42,7 +42,6 @@ from mainstem.streams.sample_format import SampleFormat
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
 CHECK = 1.0  # seconds between two looks for pending uploads that nobody sends
 SAVE = 1.0  # seconds between two stored states while syncs are skipped
-BLOCK = 1024  # samples that are learnt in one call
 
 Outgoing = tuple[int, bytes]  # an encoded upload, and its step
 
@@ -159,7 +158,7 @@ class Session:
             last = self.step + min(count - done, BLOCK)
             size = (self.state.sync_steps.next(self.step, last) or last) - self.step
             room = 1 << (size - 1).bit_length()
-            self.state.learn_many(_block(samples, done, size, room), size)
+            self.state.learn_many(block(samples, done, size, room), size)
             done += size
             yield self._upload_if_due()
 
@@ -446,15 +445,3 @@ def _key(shown: Any) -> bytes:
 def _shapes(client: Any) -> Any:
     """The tree of a state, with the shapes and types of its arrays."""
     return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), client)
-
-
-def _block(samples: Sample, first: int, size: int, room: int) -> Sample:
-    """`size` samples, padded to `room` with copies of the last, so that few shapes are compiled."""
-
-    def one(x: np.ndarray) -> np.ndarray:
-        part = x[first : first + size]
-        if room == size:
-            return part
-        return np.concatenate([part, np.repeat(part[-1:], room - size, 0)])
-
-    return jax.tree.map(one, samples)

@@ -19,6 +19,7 @@ from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.errors import NotFinite
 
+BLOCK = 1024  # samples that are learnt in one call
 MAX_UNCOUNTED = 1024  # steps after which losses are fetched from the device
 
 
@@ -271,6 +272,18 @@ class ClientState:
         with self._lock:
             self._received = broadcast
             self.progress = self.progress._replace(epoch=broadcast.epoch, version=broadcast.version)
+
+
+def block(samples: Sample, first: int, size: int, room: int) -> Sample:
+    """`size` samples, padded to `room` with copies of the last, so that few shapes are compiled."""
+
+    def one(x: np.ndarray) -> np.ndarray:
+        part = x[first : first + size]
+        if room == size:
+            return part
+        return np.concatenate([part, np.repeat(part[-1:], room - size, 0)])
+
+    return jax.tree.map(one, samples)
 
 
 def learn_together(

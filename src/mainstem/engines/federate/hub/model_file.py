@@ -24,10 +24,10 @@ def write_model(folder: Path, aggregator: Aggregator) -> Path:
     about = {"run": rules.run, "merge": aggregator.version, "step": aggregator.step}
     about |= {"features": rules.features, "labels": rules.labels}
     about |= {"problem": document.content["problem"]}
-    return save_model(folder / MODEL, _nested(document, aggregator.model), about, PRIVATE)
+    return save_model(folder / MODEL, nested(document, aggregator.model), about, PRIVATE)
 
 
-def _nested(document: RunDocument, vector: np.ndarray) -> Any:
+def nested(document: RunDocument, vector: np.ndarray) -> Any:
     """The model in the form of the problem: the whole model, or its shared part."""
     with document.precision():
         return document.problem.unravel_shared(vector)
@@ -46,7 +46,7 @@ def read_model(path: Path, document: RunDocument) -> np.ndarray:
         named = safetensors.numpy.load(path.read_bytes())
     except safetensors.SafetensorError as error:
         raise BadData(f"{path}: is not a model: {error}") from None
-    wanted = tensors(_nested(document, np.zeros(document.broadcast, document.dtype)))
+    wanted = tensors(nested(document, np.zeros(document.broadcast, document.dtype)))
     shapes = {name: each.shape for name, each in wanted.items()}
     if {name: each.shape for name, each in named.items()} != shapes:
         raise BadData(f"{path}: has other tensors than the run's model, {shapes}")
