@@ -121,3 +121,11 @@ def test_a_regressor_learns_a_line():
 @pytest.mark.parametrize("kind", ["OnlineClassifier", "OnlineRegressor"])
 def test_it_passes_the_checks_of_scikit_learn(kind):
     check_estimator(getattr(ms.sklearn, kind)(), on_skip=None)
+
+
+def test_by_default_features_may_have_any_unit():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(300, 2))
+    for scale, offset in [(1, 0), (1, 100), (1e4, 0), (1e-3, 0)]:
+        found = ms.sklearn.OnlineRegressor().fit(scale * x + offset, x[:, 0])
+        assert np.isfinite(found.predict(scale * x + offset)).all()

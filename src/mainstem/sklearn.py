@@ -29,10 +29,14 @@ from mainstem.algorithms.ofediq import fedogd
 from mainstem.base import Algorithm, Problem
 from mainstem.engines.ongoing import Ongoing
 from mainstem.errors import BadData, NotFinite
+from mainstem.parts import optimizer
 from mainstem.run.model_file import decisions
 from mainstem.streams.sample_format import chances
 
 __all__ = ["OnlineClassifier", "OnlineRegressor"]
+
+# AdaGrad needs no step that fits the features: theirs may be of any unit.
+BY_DEFAULT = fedogd(1.0, server=optimizer("adagrad", learning_rate=0.3))
 
 
 class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -63,7 +67,7 @@ class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         """Learns from rows, and from those that have waited."""
         if not hasattr(self, "learner_"):
             self.problem_ = self._problem()
-            algorithm = fedogd(0.1) if self.algorithm is None else self.algorithm
+            algorithm = BY_DEFAULT if self.algorithm is None else self.algorithm
             self.learner_ = Ongoing(
                 algorithm, self.problem_, clients=self.clients, seed=self.seed, dtype=self.dtype
             )

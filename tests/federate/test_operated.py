@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import time
 
 import numpy as np
@@ -152,6 +153,25 @@ def test_metrics_and_health(nats_server, tmp_path):
         "process_resident_memory_bytes",
     ):
         assert line in text
+
+
+def test_metrics_show_that_the_server_is_gone(own_server, tmp_path):
+    port = free_port()
+
+    async def lived():
+        place = {"folder": tmp_path, "url": own_server.url, "metrics": f"127.0.0.1:{port}"}
+        async with ms.serve_async(content(), **place):
+            own_server.stop()
+            seen, end = "", time.monotonic() + 10
+            while not re.search(r"mainstem_connected\{.*\} 0\.0", seen):
+                assert time.monotonic() < end, seen
+                await asyncio.sleep(0.2)
+                seen = (await asyncio.to_thread(asked, f"http://127.0.0.1:{port}/metrics"))[1]
+            ready = await asyncio.to_thread(asked, f"http://127.0.0.1:{port}/readyz")
+            own_server.start()
+            return ready
+
+    assert asyncio.run(lived()) == (503, "the run is disconnected\n")
 
 
 def test_a_hub_that_stands_still_is_not_healthy(monkeypatch):

@@ -331,7 +331,7 @@ def test_an_observer_of_one_run_sees_no_other(server):
             assert not [s for s in (*forbidden, *unheard) if f'to "{s}"'.lower() not in denied]
             with pytest.raises(MainstemError, match="--run"):
                 await control.statuses(server.url, path)
-            with pytest.raises(MainstemError, match="not to this credential"):
+            with pytest.raises(MainstemError, match="not for this credential"):
                 await control.statuses(server.url, path, "other")
 
     asyncio.run(main())

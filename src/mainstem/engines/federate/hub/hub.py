@@ -408,9 +408,10 @@ class Hub:
             position = self._position()
             missing = self.aggregator.missing() if position.step else np.zeros(0, bool)
             heartbeat = pack_hub(position, self.document.revision, missing)
+            status = self._shown_status()  # metrics show it without a server too
             with contextlib.suppress(nats.errors.Error):
                 await self._connection.publish(self.subjects.hub_heartbeat, heartbeat)
-                await self._publish_status()
+                await self._publish_status(status)
 
     def _check_health(self) -> None:
         """Raises and clears alarms."""
@@ -454,11 +455,16 @@ class Hub:
     def _packed_status(self) -> bytes:
         return json.dumps(self.status()).encode()
 
-    async def _publish_status(self) -> None:
-        """Publishes the status, and what it counts to the places of the timeline that are due."""
+    def _shown_status(self) -> dict[str, Any]:
+        """The status; metrics show it from now on."""
         status = self.status()
         if self._metrics is not None:
             self._metrics.update(status)
+        return status
+
+    async def _publish_status(self, status: dict[str, Any] | None = None) -> None:
+        """Publishes the status, and what it counts to the places of the timeline that are due."""
+        status = status or self._shown_status()
         await self._connection.publish(self.subjects.status, json.dumps(status).encode())
         due = timeline.places(status["time"], self._counted)
         self._counted = status["time"]
