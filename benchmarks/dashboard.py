@@ -18,14 +18,16 @@ import numpy as np
 
 from benchmarks.federation import processes
 from mainstem.base import Sample
+from mainstem.engines.federate import control
 from mainstem.engines.federate.client.learner import AsyncLearner
 from mainstem.engines.federate.hub.process import run_hub
+from mainstem.engines.federate.protocol import timeline
 from mainstem.engines.federate.protocol.run_document import parse
 from tests.dashboard.pages import page_of
 from tests.report.browser import Browser
 
 CLIENTS, MERGES, FEATURES = 500, 20, 20
-GATHER = 25  # uploads of a merge, so that each client uploads once a second
+GATHER = 10  # uploads of a merge: each client uploads every 2.5 seconds
 TURNS, SECONDS = 3, 20.0
 SETTLE = 8.0  # seconds after a server or a browser was started or ended
 RUN = "crowded"
@@ -107,12 +109,15 @@ def rounds(folder: Path, spans: list[Turn]) -> tuple[np.ndarray, float]:
     return np.array(found), len(found) / sum(end - begin for begin, end in spans)
 
 
-async def measured(url: str, folder: Path) -> tuple[list[Turn], list[Turn], list[float]]:
-    """The turns of a run whose clients learn all the time."""
+async def measured(url: str, folder: Path) -> tuple[list[Turn], list[Turn], list[float], int]:
+    """The turns of a run whose clients learn all the time, and the bytes of its timeline when that is full."""
     async with processes.joined(url, RUN, CLIENTS) as learners:
         working = [asyncio.create_task(live(each, k)) for k, each in enumerate(learners)]
         try:
-            return await asyncio.to_thread(turns, url, folder)
+            found = await asyncio.to_thread(turns, url, folder)
+            (status,) = await control.statuses(url)
+            moment = timeline.pack(timeline.moment(status))
+            return *found, len(moment) * len(timeline.WIDTHS) * timeline.SLOTS
         finally:
             for task in working:
                 task.cancel()
@@ -126,7 +131,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, processes.nats_server("2m") as url:
         folder = Path(place)
         with processes.process(hub, url, place):
-            without, open_, shares = asyncio.run(measured(url, folder))
+            without, open_, shares, kept = asyncio.run(measured(url, folder))
         print(f"{CLIENTS} clients, {TURNS} turns of {SECONDS:.0f} s each")
         for name, spans in (("without the page", without), ("with the page open", open_)):
             waited, rate = rounds(folder, spans)
@@ -136,6 +141,7 @@ def main() -> None:
             )
         listed = ", ".join(f"{100 * share:.1f}" for share in shares)
         print(f"  main thread of the browser: {listed} % of a core  (goal: below 10)")
+        print(f"  the timeline when it is full: {kept / 1e6:.0f} MB on the server")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts, random
 from mainstem.base import Algorithm, Problem, Stream
+from mainstem.replay import samples_at
 from mainstem.streams import deal
 from tests.algorithms.table import tabled
-from tests.federate.worlds import samples
 
 D, CLASSES = 3, 3
 
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 
     def _data(self) -> dict[str, Any]:
         each = [
-            list(samples(self.stream, self.seed, k, 1, self.steps, "float64"))
+            list(samples_at(self.stream, self.seed, k, 1, self.steps, "float64"))
             for k in range(self.clients)
         ]
         stacked = jax.tree.map(lambda *x: np.stack(x), *(row for mine in each for row in mine))

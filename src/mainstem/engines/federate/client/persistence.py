@@ -59,7 +59,7 @@ class Persistence:
         """Restores the state. Returns the uploads that were pending."""
         if not self._file.exists():
             return {}
-        return restored(state, self._file.read_bytes(), str(self.folder))
+        return restored(state, self._file.read_bytes(), str(self._file))
 
     def close(self) -> None:
         """Unlocks the folder."""
