@@ -60,7 +60,7 @@ FAULTS = (
         "            self.merged[k] = max(self.merged[k], upload.step)\n"
         "        else:\n"
         "            self.merged[k] = 0\n",
-        "federate/test_equal.py",
+        "federate/test_restart.py",
     ),
     Fault(
         "a broadcast between two syncs discards unsent gradients",
@@ -201,6 +201,13 @@ FAULTS = (
         "links.sent + wires.up <= t",
         "links.sent + wires.up <= t + 1",
         "algorithms/test_delays.py",
+    ),
+    Fault(
+        "messages that are one step late are dropped",
+        "engines/simulate/links.py",
+        "weights = jnp.where(here, links.weights, 0)",
+        "weights = jnp.where(here & (wires.up != 1), links.weights, 0)",
+        "contract/test_contract.py",
     ),
     Fault(
         "a broadcast is delivered twice",

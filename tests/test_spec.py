@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 import mainstem as ms
-from mainstem import algorithms, parts, problems, spec, streams
+from mainstem import algorithms, code_fingerprint, parts, problems, streams
 from mainstem.spec import name_of, plain, table
 from mainstem.value import Value
 
@@ -127,8 +127,62 @@ def test_code_of_ones_own_counts_with_its_content(tmp_path, monkeypatch):
         sys.modules.pop("own_losses", None)
         sys.dont_write_bytecode = True
         importlib.invalidate_caches()
-        names.append(spec.code_name(importlib.import_module("own_losses").paid))
-        spec._of_library.cache_clear()
+        names.append(code_fingerprint.code_name(importlib.import_module("own_losses").paid))
+        code_fingerprint.of_library.cache_clear()
     assert all(name.startswith("own_losses:paid sha256 ") for name in names)
     assert names[0] != names[1]
-    assert spec.code_name(np.linalg.norm) == "numpy.linalg:norm"
+    assert code_fingerprint.code_name(np.linalg.norm) == "numpy.linalg:norm"
+
+
+CLASS = """
+from mainstem import extend as mx
+
+FACTOR = 1.0
+
+def helper(score):
+    return {helper}
+
+@mx.value
+class own_ball(mx.Domain):
+    radius: float = mx.positive()
+
+    @property
+    def title(self):
+        return "own ball"
+
+    def project(self, params):
+        return {project}
+"""
+
+
+def _class_of(tmp_path, **bodies):
+    """`own_ball` from a file of its author's, with these bodies."""
+    usual = {"helper": "score", "project": "helper(params)"}
+    (tmp_path / "own_classes.py").write_text(CLASS.format(**usual | bodies))
+    sys.modules.pop("own_classes", None)
+    importlib.invalidate_caches()
+    code_fingerprint.of_library.cache_clear()
+    return importlib.import_module("own_classes").own_ball
+
+
+@pytest.mark.parametrize("changed", [{"project": "0 * params"}, {"helper": "2 * score"}])
+def test_a_class_of_ones_own_counts_with_its_content(changed, tmp_path, monkeypatch):
+    """A value whose author changes an equation is another value, and its experiment another experiment."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first, again = (plain(_class_of(tmp_path)(2.0)) for _ in range(2))
+    assert first == again
+    assert first["code"].startswith("own_classes:own_ball sha256 ")
+    assert plain(_class_of(tmp_path, **changed)(2.0)) != first
+    assert "code" not in plain(parts.l2_ball(2.0))
+
+
+def test_a_value_inside_code_counts_with_its_own_code():
+    def reads(problem):
+        return code_fingerprint.code_name(lambda x: problem.loss(x))
+
+    def problem(factor):
+        return problems.custom(lambda key: 0.0, lambda w, x: w * x, lambda s, y: factor * (s - y))
+
+    assert reads(problem(1.0)) == reads(problem(1.0))
+    assert reads(problem(1.0)) != reads(problem(2.0))

@@ -16,7 +16,9 @@ import numpy as np
 
 from mainstem import algorithms, parts, plugins, problems, streams, theory
 from mainstem.base import Algorithm, Problem, Stream
+from mainstem.code_fingerprint import of_library
 from mainstem.errors import BadSpec
+from mainstem.spec import CODE
 from mainstem.value import parameters, takes_anything
 
 FORMAT = 1  # of experiment files, see docs/experiment-files.md
@@ -245,7 +247,8 @@ def _call(
 ) -> Any:
     known(where, "name", [table["name"]], factories)
     factory, name = factories[table["name"]], table["name"]
-    arguments = {key: given for key, given in table.items() if key != "name"}
+    beside = ("name",) if of_library(factory.__module__) else ("name", CODE)
+    arguments = {key: given for key, given in table.items() if key not in beside}
     takes = parameters(factory)
     if not takes_anything(factory):
         known(f"{where} {name}", "key", arguments, takes)

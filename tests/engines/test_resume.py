@@ -1,6 +1,7 @@
 """Resuming: a stopped run continues where it was: killed processes, interrupts, and folders of other runs."""
 
 import contextlib
+import importlib
 import json
 import shutil
 import signal
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem import code_fingerprint
 from mainstem.engines.simulate import engine
 from mainstem.engines.simulate.devices import Layout
 from mainstem.run import folder as folders
@@ -252,3 +254,31 @@ def test_a_folder_that_another_process_holds_is_not_touched(tmp_path):
         _small(folder)
     assert [path.name for path in folder.iterdir()] == ["lock"]
     held.release()
+
+
+def test_an_edited_class_is_another_experiment(tmp_path, monkeypatch):
+    """The folder of a run is not continued with a problem whose author has changed an equation since."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def problem(loss):
+        (tmp_path / "own_problem.py").write_text(
+            "from mainstem import extend as mx\n"
+            "@mx.value\n"
+            "class own_problem(mx.Problem):\n"
+            "    domain = mx.parts.everything()\n"
+            "    def init(self, key): return mx.jnp.zeros(64)\n"
+            "    def decide(self, params, shown, at): return params @ shown\n"
+            "    def reveal(self, decision, sample): return sample\n"
+            f"    def loss(self, params, seen): return {loss}\n"
+        )
+        sys.modules.pop("own_problem", None)
+        importlib.invalidate_caches()
+        code_fingerprint.of_library.cache_clear()
+        return importlib.import_module("own_problem").own_problem()
+
+    squared = "(params @ seen.shown - seen.hidden) ** 2"
+    run = _small(tmp_path / "run", problem=problem(squared))
+    assert np.array_equal(_small(tmp_path / "run", problem=problem(squared)).loss, run.loss)
+    with pytest.raises(ms.MainstemError, match="holds another experiment"):
+        _small(tmp_path / "run", problem=problem(f"2 * {squared}"))

@@ -29,10 +29,12 @@ from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.engines.federate.transport import connection as connections
 from mainstem.engines.federate.transport.state_store import StateStore
 from mainstem.replay import samples_at
+from tests.federate.clusters import STORED, Server, ports
 from tests.federate.in_process import joined, run_content, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
 FEDOGD = {"name": "fedogd", "step": 0.1}
+COMPACT = ["hub before store", "hub after store"]  # write points in the gate
 POINTS = ["hub before store", "hub after store", "hub within broadcast", "hub after broadcast"]
 
 
@@ -55,31 +57,67 @@ def upload(document, client=0, step=1, version=0, **changes):
     return pack_upload(honest._replace(**changes))
 
 
-@pytest.mark.parametrize(
-    "point",
-    [p if p == "hub after store" else pytest.param(p, marks=pytest.mark.slow) for p in POINTS],
-)
-def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_path, monkeypatch):
-    steps, clients = 10, 2
-    stream = ms.streams.digits(clients=clients)
-    algorithm = {"name": "ofediq", "step": 0.1, "rate": 0.7, "levels": 3, "blocks": 14}
-    content = run_content(
-        algorithm, clients=clients, pace="lockstep", steps=steps, dtype="float64", seed=3
+STEPS, CLIENTS = 10, 2
+QUANTISED = {"step": 0.1, "rate": 0.7, "levels": 3, "blocks": 14}
+
+
+def lockstep():
+    """A run whose uploads are drawn, so that one that is lost or merged twice moves the model."""
+    rules = {"pace": "lockstep", "steps": STEPS, "dtype": "float64", "seed": 3}
+    return run_content({"name": "ofediq", **QUANTISED}, clients=CLIENTS, **rules)
+
+
+async def live(url, hub, k, patience):
+    stream = ms.streams.digits(clients=CLIENTS)
+    async with await joined(url, hub, str(k)) as learner:
+        for sample in samples_at(stream, 3, k, 1, STEPS, "float64"):
+            await asyncio.wait_for(learner.step_with(sample), patience)
+
+
+def is_the_simulation(model, folder):
+    """The model of the hub is that of a run that nothing disturbed, and each upload was merged once."""
+    run = ms.simulate(
+        ms.guarded(ms.ofediq(**QUANTISED)),
+        ms.problems.softmax(64, 10),
+        ms.streams.digits(clients=CLIENTS),
+        steps=STEPS,
+        seed=3,
+        dtype="float64",
+        measure=(),
     )
-    times = {"reached": 0}
+    wanted = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(run.model)])
+    assert np.allclose(model, wanted, rtol=0, atol=1e-9)
+    lines = [json.loads(line) for line in (folder / "merges.jsonl").read_text().splitlines()]
+    merged = [(client, step) for line in lines for client, step, _ in line.get("uploads", [])]
+    assert sorted(merged) == sorted(
+        (str(k), t) for k in range(CLIENTS) for t in range(1, STEPS + 1)
+    )
+
+
+def at_the_fifth(point, act):
+    """`faults.reach` that acts when it reaches the point for the fifth time."""
+    reached = []
 
     def reach(here):
         if here == point:
-            times["reached"] += 1
-            if times["reached"] == 5:
-                raise Died
+            reached.append(here)
+            if len(reached) == 5:
+                act()
 
-    monkeypatch.setattr(faults, "reach", reach)
+    return reach
 
-    async def live(hub, k):
-        async with await joined(nats_server.url, hub, str(k)) as learner:
-            for sample in samples_at(stream, 3, k, 1, steps, "float64"):
-                await asyncio.wait_for(learner.step_with(sample), 30)
+
+@pytest.mark.parametrize(
+    "point",
+    [p if p in COMPACT else pytest.param(p, marks=pytest.mark.slow) for p in POINTS],
+)
+def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_path, monkeypatch):
+    content = lockstep()
+
+    def die():
+        raise Died
+
+    monkeypatch.setattr(faults, "reach", at_the_fifth(point, die))
 
     async def serve(first=False):
         connection = await connections.connect(nats_server.url)
@@ -94,7 +132,7 @@ def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_
 
     async def lived():
         hub, connection = await serve(first=True)
-        work = asyncio.gather(*(live(hub, k) for k in range(clients)))
+        work = asyncio.gather(*(live(nats_server.url, hub, k, 30) for k in range(CLIENTS)))
         with pytest.raises(Died):
             await hub.serve()
         await connection.close()
@@ -102,23 +140,34 @@ def test_a_hub_that_dies_at_a_write_point_is_taken_over(point, nats_server, tmp_
         await work
         return after.aggregator.model
 
-    model = asyncio.run(lived())
-    run = ms.simulate(
-        ms.guarded(ms.ofediq(0.1, rate=0.7, levels=3, blocks=14)),
-        ms.problems.softmax(64, 10),
-        stream,
-        steps=steps,
-        seed=3,
-        dtype="float64",
-        measure=(),
-    )
-    wanted = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(run.model)])
-    assert np.allclose(model, wanted, rtol=0, atol=1e-9)
-    lines = [json.loads(line) for line in (tmp_path / "merges.jsonl").read_text().splitlines()]
-    merged = [(client, step) for line in lines for client, step, _ in line["uploads"]]
-    assert sorted(merged) == sorted(
-        (str(k), t) for k in range(clients) for t in range(1, steps + 1)
-    )
+    is_the_simulation(asyncio.run(lived()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "point", ["hub before store", pytest.param("hub after store", marks=pytest.mark.slow)]
+)
+def test_a_server_that_is_killed_at_a_write_point_loses_nothing(point, tmp_path, monkeypatch):
+    """SIGKILL, and the same server again on its data: hub and clients wait for it and go on."""
+    server = Server(tmp_path / "server", "one", *ports(1), STORED)
+    monkeypatch.setattr(faults, "reach", at_the_fifth(point, server.kill))
+
+    async def started_again():
+        while server.process.poll() is None:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.start)
+
+    async def lived():
+        again = asyncio.create_task(started_again())
+        async with serving(server.url, lockstep(), folder=tmp_path) as (hub, served):
+            await asyncio.gather(*(live(server.url, hub, k, 60) for k in range(CLIENTS)))
+            await served
+            await again
+            return hub.aggregator.model
+
+    try:
+        is_the_simulation(asyncio.run(lived()), tmp_path)
+    finally:
+        server.kill()
 
 
 def test_nothing_is_broadcast_that_is_not_stored(nats_server, monkeypatch):
@@ -198,6 +247,9 @@ def test_who_is_merged_how_far_never_falls_back():
     assert made.broadcast().merged.tolist() == [4, 2]
     made.accept("1", upload(made.document, client=1, step=3, version=1), 3)
     made.merge()
+    assert made.broadcast().merged.tolist() == [4, 3]
+    made.accept("1", upload(made.document, client=1, step=5, version=2, weight=0.0, body=None), 4)
+    made.merge()  # it was not sampled: nothing of its step 5 is in
     assert made.broadcast().merged.tolist() == [4, 3]
 
 

@@ -68,6 +68,23 @@ def test_a_field_of_the_summary_that_makes_no_sense(saved, field, value):
 
 
 @pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("uplink_bytes", value) for value in (None, "many", -1, 0.5, [])),
+        *(("downlink_bits", value) for value in (None, "many", -1, 1e400, [])),
+        *(("every", value) for value in (None, "many", -1, 0, 4, 0.5, [])),
+        *(("labels", value) for value in ("many", 3, {}, [None], [[]])),
+        *(("diverged", value) for value in (None, "many", 3, {}, [None], [[0, 1]], [[0, -1, 1]])),
+        *(("diverged", [each]) for each in ([99, 5, 1], [0, 7, 1], [0, 0, 1])),
+    ],
+)
+def test_a_field_that_makes_no_sense_in_a_run_of_this_size(saved, field, value):
+    content = json.loads((saved / "run.json").read_text())
+    (saved / "run.json").write_text(json.dumps(content | {field: value}))
+    assert field in refused(saved, "run.json")
+
+
+@pytest.mark.parametrize(
     ("field", "value"), [("steps", 7), ("seeds", [0]), ("seeds", [0, 1, 2]), ("clients", 11)]
 )
 def test_another_size_than_the_files_have(saved, field, value):

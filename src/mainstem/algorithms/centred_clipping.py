@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import extend as mx
+from mainstem.algorithms.inspecting import Inspecting
 
 ROUNDS = 3  # of clipping in a merge, each around the result of the one before
 SEED = 0  # of the permutation of the clients for buckets
@@ -47,7 +48,7 @@ def _share(owner: str, name: str, given: float | None) -> float | None:
 
 
 @mx.value
-class centred_clipping(mx.Wrapper):
+class centred_clipping(Inspecting):
     r"""The algorithm `of`, with a merge that lies of some clients move little (Karimireddy, He and Jaggi, 2021).
 
     The server follows an average $m_k$ of each client's messages: a gradient, or of a model its distance from the
@@ -69,19 +70,10 @@ class centred_clipping(mx.Wrapper):
     bucket: int = mx.integer(1, least=1)
 
     @property
-    def collect(self) -> mx.Collect:
-        """Every message, for each is added to its client's average."""
-        return mx.parts.each(base=self._sends_models or self.of.collect.based)
-
-    @property
-    def _sends_models(self) -> bool:
-        return self.of.sends == mx.MODELS
-
-    @property
     def _momentum(self) -> Any:
         """That of models is smaller: the change of a model is the sum of several gradients already."""
         if self.momentum is None:
-            return OF_MODELS if self._sends_models else OF_GRADIENTS
+            return OF_MODELS if self.sends_models else OF_GRADIENTS
         return self.momentum
 
     def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
@@ -97,7 +89,7 @@ class centred_clipping(mx.Wrapper):
     ) -> tuple[Server, mx.Params]:
         assert got.each is not None
         arrived, memory = got.each, server.memory
-        start: Any = arrived.base if self._sends_models else jnp.zeros_like(arrived.bodies)
+        start = self.origin(arrived)
         changes, spoken = _means(arrived._replace(bodies=arrived.bodies - start), got.clients)
         followed = self._momentum * memory.average + (1 - self._momentum) * changes
         newest = jnp.where(memory.known[:, None], followed, changes)
@@ -106,11 +98,8 @@ class centred_clipping(mx.Wrapper):
         centre = memory.centre
         for _ in range(ROUNDS):
             centre = _clipped(centre, rows, present)
-        kept = arrived._replace(
-            bodies=start + centre, base=arrived.base if self.of.collect.based else None
-        )
-        collected = self.of.collect.gather(kept, got.clients)
-        state, params = self.of.merge(server.state, collected, gradient, t)
+        kept = arrived._replace(bodies=jnp.broadcast_to(start + centre, arrived.bodies.shape))
+        state, params = self.merge_changed(server.state, kept, got.clients, gradient, t)
         return Server(state, Memory(centre, average, memory.known | spoken)), params
 
     def _buckets(self, rows: Any, present: Any, t: Any) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import extend as mx
+from mainstem.algorithms.inspecting import Inspecting
 
 SHARES = 0.95, 0.5  # the quantiles that are followed: the first is the usual size of changes
 FAR = 100.0  # limits from which on sizes are remembered as the same: a client that is mended returns soon
@@ -28,7 +29,7 @@ class Server(NamedTuple):
 
 
 @mx.value
-class guarded(mx.Wrapper):
+class guarded(Inspecting):
     r"""The algorithm `of`, with messages of unusual size shortened or left out by the server.
 
     The size of a message is the length of the change that it asks for: of a gradient its norm, of a model
@@ -57,15 +58,6 @@ class guarded(mx.Wrapper):
 
     guards = True
 
-    @property
-    def collect(self) -> mx.Collect:
-        """Every message, for each is compared with those of the other clients."""
-        return mx.parts.each(base=self._sends_models or self.of.collect.based)
-
-    @property
-    def _sends_models(self) -> bool:
-        return self.of.sends == mx.MODELS
-
     def start(self, params: Any, setting: mx.Setting) -> tuple[Server, Callable[[Any], Any]]:
         state, client_of = self.of.start(params, setting)
         dtype = jax.tree.leaves(params)[0].dtype
@@ -78,13 +70,12 @@ class guarded(mx.Wrapper):
     ) -> tuple[Server, mx.Params]:
         assert got.each is not None
         memory, kept = self._kept(server.memory, got.each, got.clients)
-        collected = self.of.collect.gather(kept, got.clients)
-        state, params = self.of.merge(server.state, collected, gradient, t)
+        state, params = self.merge_changed(server.state, kept, got.clients, gradient, t)
         return Server(state, memory), params
 
     def _kept(self, memory: Memory, got: mx.Arrivals, clients: int) -> tuple[Memory, mx.Arrivals]:
         """The messages as they are merged, and the memory with their sizes."""
-        start: Any = got.base if self._sends_models else jnp.zeros((), got.bodies.dtype)
+        start = self.origin(got)
         change = got.bodies - start
         divisor, length = _sizes(change)
         spoken = got.weights > 0
@@ -104,7 +95,6 @@ class guarded(mx.Wrapper):
         kept = got._replace(
             bodies=jnp.where(here[:, None], bodies, start),
             weights=self._weights(got.weights, counts[got.client, 0], taken),
-            base=got.base if self.of.collect.based else None,
         )
         return Memory(usual, memory.stopped + counts[:, 1:]), kept
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mainstem.code_fingerprint import UNNAMED
 from mainstem.report import figures
-from mainstem.spec import UNNAMED
+from mainstem.spec import CODE
 
 
 def labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -42,7 +43,7 @@ def _differing(table: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
     differing = [
         name for name in names if any(other.get(name) != others[0].get(name) for other in others)
     ]
-    return [f"{name}={short(table[name])}" for name in differing if name in table]
+    return [f"{n}={short(table[n])}" for n in differing if n in table and n != CODE]
 
 
 def _is_code(given: Any) -> bool:

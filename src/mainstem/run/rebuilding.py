@@ -8,7 +8,7 @@ from typing import Any
 from mainstem import experiment
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.errors import BadData
-from mainstem.spec import difference, plain, same, unnamed
+from mainstem.spec import codes, difference, plain, same, unnamed
 
 
 def of_the_run(name: str, given: Any, wanted: Any) -> None:
@@ -40,9 +40,11 @@ def rebuilt(
 
 
 def _attempt(package: str, table: Any) -> Any:
-    """The value that a table describes; None if it cannot be made: the rest of the run can be read without it."""
+    """The value that a table describes; None if it cannot be made, or if its code has changed: the rest of the run
+    can be read without it."""
     try:
-        return experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
+        found = experiment.made("spec", importlib.import_module(f"mainstem.{package}"), table)
+        return found if codes(plain(found)) == codes(table) else None
     except Exception:
         return None
 

@@ -85,6 +85,11 @@ def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
             raise BrokenRun(f"{path}: run.json: {name} must be {wanted}, not {content[name]!r:.60}")
     if content["steps"] % content["every"]:
         raise BrokenRun(f"{path}: run.json: every must be a divisor of the steps")
+    for seed, step, *_ in content["diverged"]:
+        if seed not in content["seeds"] or not 1 <= step <= content["steps"]:
+            raise BrokenRun(
+                f"{path}: run.json: diverged has step {step} of seed {seed}, which the run does not have"
+            )
     return Summary(**{name: content[name] for name in Summary._fields})
 
 

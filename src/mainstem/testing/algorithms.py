@@ -153,9 +153,10 @@ def delays_lose_nothing(algorithm: Algorithm, world: World) -> None:
     if not algorithm.sync.silent:
         heard = with_participation(algorithm, everyone()) or algorithm
         usual = _run(heard, _with(world), network=slow)
-        other = _run(heard, _with(world, strange=(int(np.argmax(slow.up)),)), network=slow)
-        what = "the server's model, with other data at the client of the longest delay"
-        another(vector(usual.model), vector(other.model), what)
+        for late_client in np.flatnonzero(slow.up):
+            other = _run(heard, _with(world, strange=(int(late_client),)), network=slow)
+            what = f"the server's model, with other data at the client {slow.up[late_client]} steps late"
+            another(vector(usual.model), vector(other.model), what)
 
 
 def numbers_are_traced(algorithm: Algorithm, world: World) -> None:
