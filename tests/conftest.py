@@ -13,6 +13,14 @@ from tests.report.browser import MISSING, Browser, missing
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What commands compile is for the other commands of these tests, and leaves the user's cache folder alone."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    os.environ["XDG_CACHE_HOME"] = str(shared / "caches")
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _flags_of_the_gate() -> None:
     """XLA's flags are for the small programs of this process: commands optimise theirs a little.
 

@@ -9,10 +9,14 @@ from typing import Any
 SIZE = 2**30  # bytes of programs that are kept; the oldest are deleted
 
 
-def folder() -> Path:
-    """The folder of the programs, in mainstem's folder among the user's caches."""
+def folder() -> Path | None:
+    """The folder of the programs, in mainstem's folder among the user's caches; None: the user has no home."""
     caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "mainstem" / "programs"
+    try:
+        home = Path(caches) if caches else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return home / "mainstem" / "programs"
 
 
 @contextlib.contextmanager
@@ -24,7 +28,7 @@ def used() -> Iterator[None]:
 
     place = folder()
     config: Any = jax.config
-    if config.jax_compilation_cache_dir is not None or not _writable(place):
+    if config.jax_compilation_cache_dir is not None or place is None or not _writable(place):
         yield
         return
     wanted = {

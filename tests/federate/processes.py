@@ -19,8 +19,12 @@ from mainstem.engines.federate.hub.model_file import MODEL, read_model
 from mainstem.engines.federate.protocol.run_document import parse
 from tests.federate.worlds import stream_of
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 ROOT = Path(__file__).parents[2]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process: that of the tests, as conftest.py has set it, on one thread of a CPU."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 
 
 def asked(url: str) -> tuple[int, str]:
@@ -82,7 +86,7 @@ class Federation:
     def environment(self) -> dict[str, str]:
         """The environment of a process that may use the hub's server."""
         secret = {} if self.credentials is None else {"MAINSTEM_CREDENTIALS": self.credentials}
-        return ENVIRONMENT | secret
+        return environment() | secret
 
     def _line(self, process: subprocess.Popen, log: Path, before: int) -> str:
         end = time.monotonic() + 60

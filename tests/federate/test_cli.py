@@ -11,7 +11,7 @@ import pytest
 
 from mainstem.engines.federate.client.sample_sources import feed
 from mainstem.errors import BadData
-from tests.federate.processes import ENVIRONMENT, ROOT
+from tests.federate.processes import ROOT, environment
 
 RULES = {"run": "cli", "clients": ["a", "b"], "gather": 1, "features": ["x1", "x2"]}
 CONTENT = {
@@ -28,7 +28,7 @@ def mainstem(*words, code=0):
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=ENVIRONMENT,
+        env=environment(),
         timeout=120,
     )
     assert done.returncode == code, done.stderr
@@ -48,9 +48,11 @@ def files(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_from_the_command_line(processes, files):
+def test_a_run_from_the_command_line(processes, files, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     made = processes(CONTENT)
     hub = made.hub()
+    stored, compiled = tmp_path / "caches/mainstem/programs", []
     secret = ("--credentials", made.credentials)
     assert "wants a credential file" in mainstem(
         "status", made.url, code=1
@@ -61,8 +63,11 @@ def test_a_run_from_the_command_line(processes, files):
         output = json.loads(mainstem(*words, *own))
         assert output["samples"] == 200
         assert output["squared_error"] < 2.0
+        compiled.append(len(list(stored.glob("*-cache"))))
         again = json.loads(mainstem(*words, *own))  # there is nothing new in the file
         assert again["samples"] == 200
+    before, after = compiled
+    assert after < 1.3 * before, "the second client compiled what the first had stored"
     (found,) = json.loads(mainstem("status", made.url, "--json", *secret))
     assert {name: each["merged"] for name, each in found["clients"].items()} == {"a": 200, "b": 200}
     assert "cli: running, free" in mainstem("status", made.url, *secret)

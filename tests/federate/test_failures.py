@@ -21,7 +21,7 @@ from mainstem.engines.federate.protocol import run_document, state_format, versi
 from mainstem.engines.federate.transport import tasks
 from mainstem.errors import BadData, MainstemError
 from tests.federate.in_process import joined, run_content, serving, until
-from tests.federate.processes import ENVIRONMENT, ROOT
+from tests.federate.processes import ROOT, environment
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
 FEDOGD = {"name": "fedogd", "step": 0.1}
@@ -79,7 +79,7 @@ def test_a_watched_status_is_one_line_of_json_each_time(nats_server):
     async def lived():
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR)) as (hub, _):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, *words, stdout=subprocess.PIPE, cwd=ROOT, env=ENVIRONMENT
+                sys.executable, *words, stdout=subprocess.PIPE, cwd=ROOT, env=environment()
             )
             try:
                 lines = [await process.stdout.readline() for _ in range(2)]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from mainstem.engines.federate.control import Observer
 from tests.dashboard.pages import page_of
-from tests.federate.processes import ENVIRONMENT
+from tests.federate.processes import environment
 from tests.federate.secured import hubs
 
 
@@ -44,8 +44,8 @@ def seen(page):
 def test_an_observer_looks_and_the_hub_orders(secured_server, tmp_path):
     folder, url = secured_server
 
-    def environment(name):
-        return {**ENVIRONMENT, "MAINSTEM_CREDENTIALS": str(folder / f"{name}.creds")}
+    def with_credential(name):
+        return {**environment(), "MAINSTEM_CREDENTIALS": str(folder / f"{name}.creds")}
 
     async def lived():
         async with hubs(secured_server) as (_, found):
@@ -53,7 +53,7 @@ def test_an_observer_looks_and_the_hub_orders(secured_server, tmp_path):
                 timeline = await observer.timeline("r")
             answers = {}
             for name in ("observer", "hub"):
-                with page_of(url, tmp_path / "token", environment=environment(name)) as page:
+                with page_of(url, tmp_path / "token", environment=with_credential(name)) as page:
                     answers[name] = await asyncio.to_thread(seen, page), found[0].paused
             return answers, timeline.moments(found[0].status()["time"])
 
@@ -85,7 +85,9 @@ def test_a_clients_credential_shows_nothing(secured_server, tmp_path):
             "127.0.0.1:0",
         ]
         command += ["--token", str(tmp_path / "token"), "--credentials", str(folder / "a.creds")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env=environment()
+        )
 
     async def lived():
         async with hubs(secured_server):

@@ -119,6 +119,11 @@ class Algorithm(Value):
         """Facts that an engine may exploit."""
         return Traits()
 
+    @property
+    def checks_samples(self) -> bool:
+        """Whether `check` does anything: it takes time to collect the first samples of many clients."""
+        return type(self).check is not Algorithm.check
+
     def check(self, problem: Problem, samples: Sample, steps: int) -> None:
         """Raises an error if the run does not fit; `samples` are the first samples of all clients."""
 

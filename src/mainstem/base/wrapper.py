@@ -63,6 +63,10 @@ class Wrapper(Algorithm):
     def traits(self) -> Traits:
         return self.of.traits
 
+    @property
+    def checks_samples(self) -> bool:
+        return self.of.checks_samples
+
     def check(self, problem: Problem, samples: Sample, steps: int) -> None:
         self.of.check(problem, samples, steps)
 

@@ -27,10 +27,12 @@ def advise(
 
     Example: mainstem advise examples/digits.toml --budget 0.01
     """
+    from mainstem import compilation_cache
     from mainstem.lab import advise_file
     from mainstem.spec import name_of
 
-    advice = advise_file(file, set_ or [], budget, steps)
+    with compilation_cache.used():
+        advice = advise_file(file, set_ or [], budget, steps)
     if json:
         output.as_json({"ways": advice.table(), "measured": advice.pilot._asdict()})
         return

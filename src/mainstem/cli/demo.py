@@ -18,9 +18,11 @@ def demo(
 
     Example: mainstem demo --folder demo
     """
+    from mainstem import compilation_cache
     from mainstem.lab import REPORT, run_demo
 
-    rows, figure = run_demo(folder, steps)
+    with compilation_cache.used():
+        rows, figure = run_demo(folder, steps)
     if json:
         output.as_json(
             {"runs": rows, "figure": str(figure), "report": str(figure.with_name(REPORT))}

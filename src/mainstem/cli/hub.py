@@ -64,6 +64,7 @@ def hub(
 
     Example: mainstem hub examples/load.toml
     """
+    from mainstem import compilation_cache
     from mainstem.engines.federate.hub.model_file import MODEL
     from mainstem.engines.federate.hub.process import SECRET, run_hub
     from mainstem.engines.federate.hub.start_model import with_start
@@ -103,20 +104,21 @@ def hub(
                 f"\r{counted}, {status['rounds_per_second']} rounds a second ", end="", flush=True
             )
 
-    status = run_hub(
-        document,
-        place,
-        url=url,
-        credentials=credentials,
-        replicas=replicas,
-        metrics=metrics,
-        dashboard=dashboard,
-        page_ready=page_ready,
-        track=track,
-        wait=wait,
-        started=started,
-        report=report,
-    )
+    with compilation_cache.used():
+        status = run_hub(
+            document,
+            place,
+            url=url,
+            credentials=credentials,
+            replicas=replicas,
+            metrics=metrics,
+            dashboard=dashboard,
+            page_ready=page_ready,
+            track=track,
+            wait=wait,
+            started=started,
+            report=report,
+        )
     if json:
         print(output.line(status))
     else:

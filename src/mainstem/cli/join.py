@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -60,6 +60,7 @@ def join(
 
     Example: mainstem join nats://127.0.0.1:4222 --run load --client AEP --stream aep.csv
     """
+    from mainstem import compilation_cache
     from mainstem.engines.federate.client.learner import join as joined
     from mainstem.engines.federate.client.sample_sources import Columns, feed, is_function
     from mainstem.engines.federate.own_thread import compute_in_own_thread
@@ -70,9 +71,13 @@ def join(
         sys.path.insert(0, "")  # so that a module in the current folder is found
     signal.signal(signal.SIGTERM, _leave)
     place = folder or Path("runs") / f"{run}-{client}"
-    with joined(
-        url, run=run, client=client, credentials=credentials, folder=place, patient=True, wait=wait
-    ) as learner:
+    asked: dict[str, Any] = {
+        "run": run,
+        "client": client,
+        "credentials": credentials,
+        "folder": place,
+    }
+    with compilation_cache.used(), joined(url, **asked, patient=True, wait=wait) as learner:
         before, shown = learner.step, time.monotonic()
         form = learner.session.format
         columns = Columns(target, form.named, form.hashes, empty)

@@ -36,6 +36,7 @@ def reproduce(
 
     Example: mainstem reproduce fedomd-fig1-left --quick
     """
+    from mainstem import compilation_cache
     from mainstem.papers import reproduce as papers
 
     if list_ or name is None:
@@ -48,7 +49,8 @@ def reproduce(
     for place, result in enumerate(chosen, start=1):
         if not json and len(chosen) > 1:
             print(f"[{place}/{len(chosen)}] {result.name}", flush=True)
-        outcomes.append(papers.reproduce(result, size, seed, folder, fresh))
+        with compilation_cache.used():
+            outcomes.append(papers.reproduce(result, size, seed, folder, fresh))
         if not json:
             _print(outcomes[-1], result.paper, folder)
     if json:

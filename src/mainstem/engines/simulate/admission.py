@@ -41,7 +41,7 @@ def admit(
     domain.check(problem.parameters)
     check_broadcasts(algorithm, domain)
     _fits(problem, stream)
-    if type(algorithm).check is not Algorithm.check:  # the samples of many clients take time
+    if algorithm.checks_samples:
         algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
     measures = _measures(algorithm, problem, stream, steps, measure)
     for name in measures:
