@@ -25,7 +25,7 @@ def on_cpu(setting: Setting) -> Iterator[Result]:
             ready(lambda: numpy_fedomd.plain(steps)),
             ratio=30,
         ),
-        Side("the same, tuned by hand", ready(lambda: numpy_fedomd.run(steps))),
+        Side("the same, tuned by hand", ready(lambda: numpy_fedomd.run(steps)), ratio=8),
     ]
     title = f"FedOMD's experiment, {CLIENTS} clients, T = {steps:,}"
     cost = limits.scaled(limits.fedomd(CLIENTS), CLIENTS)

@@ -46,6 +46,7 @@ def main(setting: Setting) -> Iterator[Result]:
         Side(
             "the same, tuned by hand, float32",
             ready(lambda: numpy_fedres.tuned(*single, steps, SCALE)),
+            ratio=1.5,
         ),
         Side("Vowpal Wabbit, examples parsed", parsed, work=steps),
         Side("Vowpal Wabbit, from text", text, work=steps),

@@ -45,7 +45,7 @@ def mlp(setting: Setting) -> Iterator[Result]:
             "PyTorch, gradients by hand", "torch_mlp", "ofediq", short, *planned, gradients="outer"
         ),
         _bare("bare JAX", lambda: jax_networks.ofediq("mlp", *work.data, *planned)),
-        Side("mainstem, FedOGD", ready(work.run("fedogd")), ratio=0.25),
+        Side("mainstem, FedOGD", ready(work.run("fedogd")), ratio=None if on_gpu else 1 / 1.5),
     ]
     row = Row("mlp-ofediq", f"OFedIQ planned for 1 %, {title}", PER_STEP, steps, sides)
     cost = limits.ofediq(limits.MLP, clients, FEATURES, plan.rate)
@@ -82,7 +82,9 @@ def cnn(setting: Setting) -> Iterator[Result]:
         Side("mainstem", ready(work.run("ofediq"))),
         *_torch("torch.func.vmap", "torch_cnn", "ofediq", work, *planned, ratio=1.8, **general),
         *_torch("torch.func.vmap, channels last", "torch_cnn", "ofediq", work, *planned),
-        *_torch("PyTorch, gradients by hand", "torch_cnn", "ofediq", work, *planned, **hand),
+        *_torch(
+            "PyTorch, gradients by hand", "torch_cnn", "ofediq", work, *planned, ratio=1.3, **hand
+        ),
         _bare("bare JAX, vmap", lambda: jax_networks.ofediq("cnn", *work.data, *planned)),
         _bare(
             "bare JAX, vmap, by patches",
