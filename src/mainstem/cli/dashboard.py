@@ -37,7 +37,11 @@ def dashboard(
         ),
     ] = None,
     child: Annotated[
-        bool, typer.Option("--child", help="End when standard input is closed.")
+        bool,
+        typer.Option(
+            "--child",
+            help="End when standard input is closed, and let the program that started it go first.",
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
@@ -59,6 +63,6 @@ def dashboard(
     if what == "-":
         what = sys.stdin.readline().strip()
     if child:
-        server.end_with_parent()
+        server.serve_parent()
     found = access.token_in(token or server.default_token_file())
     server.serve(server.source_of(what, run, credentials), listen, found, started)

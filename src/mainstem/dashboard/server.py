@@ -15,6 +15,7 @@ from mainstem.dashboard.app import application
 from mainstem.dashboard.source import Source
 from mainstem.errors import MainstemError
 
+NICE = 10  # the priority of the page of a hub is lower by this
 GRACE = 1  # seconds within which pages that are open may end
 
 
@@ -64,8 +65,12 @@ def _bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def end_with_parent() -> None:
-    """Ends this process when its standard input is closed: the process that started it has ended."""
+def serve_parent() -> None:
+    """Ends this process when its standard input is closed: the process that started it, a hub, has ended.
+
+    Until then it takes only time that the hub does not need.
+    """
+    os.nice(NICE)
 
     def wait() -> None:
         with contextlib.suppress(OSError):
