@@ -18,6 +18,7 @@ from mainstem import algorithms, parts, plugins, problems, streams, theory
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.code_fingerprint import of_library
 from mainstem.errors import BadSpec
+from mainstem.parts import network
 from mainstem.spec import CODE
 from mainstem.value import parameters, takes_anything
 
@@ -125,8 +126,7 @@ def build(
     settings = dict(_table(f"{where}: [simulate]", content.get("simulate", {})))
     known(f"{where}: [simulate]", "key", settings, SETTINGS)
     if "network" in settings:
-        links = _table(f"{where}: network", settings["network"])
-        settings["network"] = made(f"{where}: network", parts, {"name": "network", **links})
+        settings["network"] = links(settings, where)
     return Experiment(
         _made_here(f"{where}: [problem]", problems, content["problem"], Problem),
         _made_here(f"{where}: [stream]", streams, content["stream"], Stream),
@@ -166,8 +166,8 @@ def _a(kind: type) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def configured(content: Mapping[str, Any], where: str) -> tuple[Algorithm, Problem]:
-    """Builds the only algorithm and the problem that a parsed file describes."""
+def configured(content: Mapping[str, Any], where: str) -> tuple[Algorithm, Problem, network]:
+    """Builds the only algorithm, the problem and the delays that a parsed file describes."""
     listed = content.get("algorithm", [])
     only = listed if isinstance(listed, Mapping) else listed[0] if len(listed) == 1 else None
     if only is None:
@@ -175,7 +175,14 @@ def configured(content: Mapping[str, Any], where: str) -> tuple[Algorithm, Probl
     return (
         _made_here(f"{where}: [[algorithm]]", algorithms, only, Algorithm),
         _made_here(f"{where}: [problem]", problems, content["problem"], Problem),
+        links(content.get("simulate", {}), where),
     )
+
+
+def links(settings: Mapping[str, Any], where: str) -> network:
+    """The delays that a [simulate] table describes."""
+    given = _table(f"{where}: network", settings.get("network", {}))
+    return made(f"{where}: network", parts, {"name": "network", **given})
 
 
 def grid(table: Any, where: str) -> dict[str, list[Any]]:
@@ -188,10 +195,9 @@ def grid(table: Any, where: str) -> dict[str, list[Any]]:
     found = {}
     for key, given in table.items():
         place = f"{where}: [sweep] {key}"
-        if key.split(".")[0] not in ("algorithm", "problem") or "." not in key:
-            raise BadSpec(
-                f'{place}: wants a key of the algorithm or the problem, such as "algorithm.step"'
-            )
+        if not key.startswith(("algorithm.", "problem.", "simulate.network.")):
+            wanted = "wants a key of the algorithm, the problem or simulate.network"
+            raise BadSpec(f'{place}: {wanted}, such as "algorithm.step"')
         if isinstance(given, Mapping):
             known(place, "key", given, ("from", "to", "count", "log"))
             named = (given.get(name) for name in ("from", "to", "count", "log"))

@@ -95,7 +95,7 @@ def sweep_file(
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
 
-    def make(**point: Any) -> tuple[Algorithm, Problem]:
+    def make(**point: Any) -> tuple[Algorithm, Problem, parts.network]:
         changed = copy.deepcopy(content)
         for key, given in point.items():
             experiment.put(changed, key, given, f"{path}: [sweep] {key}")

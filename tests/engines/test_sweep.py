@@ -67,6 +67,42 @@ def test_each_point_is_its_own_simulation(name, seeds):
         assert run.spec == alone.spec
 
 
+DELAYED = {
+    "fedomd": (
+        lambda up: (ms.fedomd(0.1, sync=parts.every(2)), problems.softmax(64, 10), up),
+        STREAM,
+    ),
+    "personal": (lambda up: (ms.fedres_sgd(0.01), problems.personal(2, 2), up), PERSONAL),
+}
+
+
+@quiet
+@pytest.mark.parametrize("seeds", [None, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", DELAYED)
+def test_delays_are_numbers_of_a_sweep(name, seeds):
+    make, stream = DELAYED[name]
+    settings = {"steps": 12, "seeds": seeds, "dtype": "float64", "chunk": 5, "measure": ()}
+
+    def wired(up):
+        algorithm, problem, delay = make(up)
+        return algorithm, problem, parts.network(up=delay, down=1 if delay else 0)
+
+    found = ms.sweep(wired, {"up": [0, 2, 5]}, stream, progress=False, **settings)
+    for up, run in zip([0, 2, 5], found.runs, strict=True):
+        *made, network = wired(up)
+        alone = ms.simulate(*made, stream, progress=False, network=network, **settings)
+        for column in alone.columns:
+            np.testing.assert_allclose(run.column(column), alone.column(column), rtol=0, atol=1e-10)
+        for kind, model in alone.models.items():
+            np.testing.assert_allclose(run.models[kind], model, rtol=0, atol=1e-10)
+        assert (run.summary, run.spec) == (alone.summary, alone.spec)
+    with counted() as count:  # of the same length
+        ms.sweep(wired, {"up": [3, 5]}, stream, progress=False, **settings)
+        first = count.compiled
+        ms.sweep(wired, {"up": [4, 5]}, stream, progress=False, **settings)
+    assert count.compiled == first
+
+
 def softmax(step, ridge=None):
     return ms.fedogd(step), problems.softmax(64, 10, ridge=ridge)
 
@@ -176,6 +212,8 @@ steps = 30
 "algorithm.step" = { from = 0.01, to = 100, count = 3, log = true }
 "problem.ridge" = [1e-6, 1e-3]
 """
+LINKS = '[sweep]\n"simulate.network.up" = [0, 1, 3]\n'
+DELAYS = FILE.partition("[sweep]")[0].replace('"fedogd"', '"fedogd"\nstep = 0.5') + LINKS
 
 
 @pytest.fixture
@@ -195,6 +233,14 @@ def test_the_command(cached):
     assert (cached / found["figure"]).exists()
     assert len((cached / "runs/grid-sweep/sweep.csv").read_text().splitlines()) == 7
     assert (cached / "runs/grid-sweep/report.html").exists()
+    (cached / "delays.toml").write_text(DELAYS)
+    delays = mainstem(cached, "sweep", "delays.toml", "--json")
+    assert delays.returncode == 0, delays.stderr
+    assert [each["simulate.network.up"] for each in json.loads(delays.stdout)["points"]] == [
+        0,
+        1,
+        3,
+    ]
     again = mainstem(cached, "sweep", "grid.toml")
     assert again.returncode == 0
     assert "the best point is on the edge of the grid (problem.ridge" in again.stderr
@@ -203,7 +249,10 @@ def test_the_command(cached):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ('sweep={ "stream.clients" = [1] }', "wants a key of the algorithm or the problem"),
+        (
+            'sweep={ "stream.clients" = [1] }',
+            "wants a key of the algorithm, the problem or simulate.network",
+        ),
         ('sweep={ "algorithm.step" = 1 }', "wants a list of values, got 1"),
         ('sweep={ "algorithm.step" = { from = 1, till = 2 } }', "unknown key 'till'"),
         ('sweep={ "algorithm.step" = { from = 0, to = 1, count = 3, log = true } }', "above 0"),

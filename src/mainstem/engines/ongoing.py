@@ -10,7 +10,6 @@ from mainstem.base import Algorithm, Flat, Problem, Sampler
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.engines.simulate.rollouts import Group
 from mainstem.engines.simulate.settings import admitted, settings_of
-from mainstem.parts import network
 from mainstem.streams.files import passed
 from mainstem.streams.hosted import Hosted
 
@@ -111,7 +110,7 @@ class Ongoing:
     def _job_of(self, rows: Rows) -> Job:
         if self._job is None:
             found = settings_of(
-                *("Ongoing", rows, rows.steps, self._seed, None, network(), self._dtype),
+                *("Ongoing", rows, rows.steps, self._seed, None, self._dtype),
                 *(None, None, None, False, 1),
             )
             self._job = admitted((self._configuration,), rows, found, ())

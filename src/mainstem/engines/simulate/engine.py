@@ -19,7 +19,7 @@ from mainstem.engines.simulate.admission import common_domain
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.engines.simulate.recorder import Recorder
 from mainstem.engines.simulate.rollouts import debugged, run_chunks
-from mainstem.engines.simulate.settings import admitted, settings_of
+from mainstem.engines.simulate.settings import admitted, links_of, settings_of
 from mainstem.engines.simulate.thinning import Thinning
 from mainstem.engines.simulate.tracked import Tracked, last_values
 from mainstem.errors import Diverged, FinishedRun
@@ -87,7 +87,6 @@ def simulate(
         steps,
         seed,
         seeds,
-        network,
         dtype,
         weights,
         devices,
@@ -95,7 +94,8 @@ def simulate(
         plain or debug,
         every,
     )
-    job = admitted((Configuration(algorithm, problem),), stream, found, measure)
+    wires = links_of("simulate", network, stream, found.steps)
+    job = admitted((Configuration(algorithm, problem, wires),), stream, found, measure)
     path = None if folder is None else Path(folder)
     tracked = Tracked(track, steps, stream.clients)
     try:
@@ -148,7 +148,7 @@ def completed(
     with jax.enable_x64(job.dtype == "float64"), contextlib.closing(opened) as recorder:
         program = job.program()
         sent = program.sent
-        for algorithm, _ in job.configurations:
+        for algorithm in (one.algorithm for one in job.configurations):
             algorithm.codec.check(sent)
             if algorithm.downlink is not None:
                 algorithm.downlink.check(broadcast_size(program.stage))
@@ -174,7 +174,7 @@ def _summary(
     job: Job, number: int, diverged: Mapping[int, tuple[int, list[int]]], sent: int, size: int
 ) -> Summary:
     """That of a configuration; an upload has `sent` numbers, a broadcast `size`."""
-    algorithm, problem = job.configurations[number]
+    algorithm, problem, wires = job.configurations[number]
     codec, word = algorithm.codec, 8 * np.dtype(job.dtype).itemsize
     down = algorithm.downlink or plain_codec()
     count = len(job.seeds)
@@ -192,7 +192,7 @@ def _summary(
         clients=job.stream.clients,
         parameters=problem.parameters,
         dtype=job.dtype,
-        shared=algorithm.traits.decides_with_broadcast and job.wires.level,
+        shared=algorithm.traits.decides_with_broadcast and wires.level,
         uplink_bits=codec.bits(sent, word),
         uplink_bytes=codec.nbytes(sent, word),
         downlink_bits=down.bits(size, word),

@@ -19,10 +19,11 @@ from mainstem.value import once, same
 
 
 class Configuration(NamedTuple):
-    """An algorithm and a problem: what a sweep varies."""
+    """An algorithm, a problem and the delays of the links: what a sweep varies."""
 
     algorithm: Algorithm
     problem: Problem
+    wires: wired = wired()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Job:
     stream: Stream
     steps: int
     seeds: list[int]
-    wires: wired
     dtype: str
     measure: tuple[str, ...]
     weights: np.ndarray | None
@@ -51,6 +51,11 @@ class Job:
     def problem(self) -> Problem:
         """The problem of the first configuration."""
         return self.configurations[0].problem
+
+    @property
+    def instant(self) -> bool:
+        """Whether the links have no delays, which is so for all configurations or for none."""
+        return self.configurations[0].wires.instant
 
     def only(self, which: Sequence[int]) -> "Job":
         """The job with some of its configurations."""
@@ -79,8 +84,12 @@ class Job:
         if self.every > 1:
             settings["every"] = self.every
         settings |= {"seeds": self.seeds} if self.many else {"seed": self.seeds[0]}
-        if not self.wires.instant:
-            settings["network"] = {"up": self.wires.up.tolist(), "down": self.wires.down.tolist()}
+        if not self.instant:
+            links = [
+                {name: getattr(each.wires, name).tolist() for name in ("up", "down")}
+                for each in self.configurations
+            ]
+            settings["network"] = links[0] if all(each == links[0] for each in links) else links
         problems = [described(each.problem) for each in self.configurations]
         return {
             "problem": problems if len(problems) > 1 else problems[0],
@@ -92,34 +101,40 @@ class Job:
     @property
     def quick(self) -> bool:
         """Whether the run can take the fast path."""
-        return not self.plain and self.wires.instant and self.algorithm.sync.period is not None
+        return not self.plain and self.instant and self.algorithm.sync.period is not None
 
     def program(self) -> Program:
         """The program to compile for the job, with its values on the devices."""
-        plan, wires = (
-            Plan(fast, self.stream.clients, self.measure, self.many, self.layout),
-            self.wires,
-        )
+        plan = Plan(fast, self.stream.clients, self.measure, self.many, self.layout)
+        wires = [each.wires for each in self.configurations]
         if not self.quick:
-            wires = wires.fitted(self.stream.clients, self.steps + 1)
-            wires = wired(*(self.layout.lengthened(each, 0) for each in (wires.up, wires.down)))
-            syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
-            plan = plan._replace(
-                path=reference,
-                slots=(links.depth(syncs, wires.up), links.depth(syncs, wires.down)),
-                pending=links.round_trip(syncs, wires),
-            )
+            wires = [self._fitted(each) for each in wires]
+            plan = plan._replace(path=reference, **self._room(wires))
         made = [
             (error_feedback.applied(each.algorithm), each.problem) for each in self.configurations
         ]
-        (algorithm, problem), varied = stacked(made)
-        fixed = wires, self.weights
+        values, varied = stacked(made)
+        delays, delayed = stacked(wires, differ=True)
         sampler = on_devices(self.stream, self.dtype, self.layout)
-        placed = self.layout.put(cast((algorithm, problem, fixed), self.dtype))
+        placed = self.layout.put(cast((values, delays, self.weights), self.dtype))
         if len(made) > 1:
-            plan = plan._replace(varied=varied + (False,) * len(jax.tree.leaves((sampler, *fixed))))
-        algorithm, problem, (wires, weights) = placed
-        return Program(Values(algorithm, problem, sampler, wires, weights), plan)
+            same = tuple((False,) * len(jax.tree.leaves(each)) for each in (sampler, self.weights))
+            plan = plan._replace(varied=varied + same[0] + delayed + same[1])
+        (algorithm, problem), delays, weights = placed
+        return Program(Values(algorithm, problem, sampler, delays, weights), plan)
+
+    def _fitted(self, wires: wired) -> wired:
+        """The delays of all clients and of the absent ones."""
+        each = wires.fitted(self.stream.clients, self.steps + 1)
+        return wired(*(self.layout.lengthened(delays, 0) for delays in (each.up, each.down)))
+
+    def _room(self, wires: Sequence[wired]) -> dict[str, Any]:
+        """The messages that must have room on the links of every configuration."""
+        syncs = np.flatnonzero(self.algorithm.sync.after(np.arange(1, self.steps + 1))) + 1
+        up = max(links.depth(syncs, each.up) for each in wires)
+        down = max(links.depth(syncs, each.down) for each in wires)
+        pending = max(links.round_trip(syncs, each) for each in wires)
+        return {"slots": (up, down), "pending": pending}
 
     def plan_chunks(self, program: Program, after: int) -> list[chunks.Chunk]:
         """The steps after `after`, split into chunks for the device."""
@@ -144,15 +159,17 @@ def keys_of(seeds: Sequence[int]) -> np.ndarray:
     return words.astype(np.uint32)
 
 
-def stacked(trees: Sequence[Any]) -> tuple[Any, tuple[bool, ...]]:
+def stacked(trees: Sequence[Any], differ: bool = False) -> tuple[Any, tuple[bool, ...]]:
     """Trees of one structure as a single one, and for each leaf whether it differs, and has an axis for them.
+
+    Of equal trees one leaf has the axis, unless they `differ` elsewhere.
 
     >>> stacked([(1.0, 2.0), (1.0, 3.0)])
     ((1.0, array([2., 3.])), (False, True))
     """
     leaves = list(zip(*(jax.tree.leaves(tree) for tree in trees), strict=True))
     varied = tuple(not all(same(each[0], other) for other in each[1:]) for each in leaves)
-    if len(trees) > 1 and not any(varied):  # equal trees
+    if len(trees) > 1 and not any(varied) and not differ:
         varied = (True, *varied[1:])
     joined = [np.stack(each) if it else each[0] for each, it in zip(leaves, varied, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(trees[0]), joined), varied

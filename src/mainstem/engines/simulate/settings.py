@@ -25,7 +25,6 @@ class Settings:
 
     steps: int
     seeds: list[int]
-    wires: wired
     dtype: str
     weights: np.ndarray | None
     layout: Layout
@@ -40,7 +39,6 @@ def settings_of(
     steps: int,
     seed: int,
     seeds: int | Sequence[int] | None,
-    network: wired,
     dtype: str,
     weights: Sequence[float] | None,
     devices: int | Sequence[Any] | None,
@@ -57,12 +55,10 @@ def settings_of(
     check.integer(owner, "every", every, least=1)
     if steps % every:
         raise check.refuse(owner, "every", f"be a divisor of {steps}, the steps", every)
-    check.instance(owner, "network", network, wired, "network(up=1)")
     listed = _seeds(owner, seed, seeds)
     return Settings(
         steps=steps,
         seeds=listed,
-        wires=wired() if network.instant else network.fitted(stream.clients, steps),
         dtype=dtype,
         weights=_weights(owner, weights, stream.clients),
         layout=layout(devices, len(listed)),
@@ -72,6 +68,12 @@ def settings_of(
     )
 
 
+def links_of(owner: str, network: wired, stream: Stream, steps: int) -> wired:
+    """The delays of the clients' links."""
+    check.instance(owner, "network", network, wired, "network(up=1)")
+    return wired() if network.instant else network.fitted(stream.clients, steps)
+
+
 def admitted(
     configurations: Sequence[Configuration],
     stream: Stream,
@@ -79,16 +81,16 @@ def admitted(
     measure: Sequence[str] | None,
 ) -> Job:
     """The job of these configurations, each checked and with its automatic step."""
-    trip = 1 + int(np.max(found.wires.up) + np.max(found.wires.down))
     measured: tuple[str, ...] = ()
     ready = []
-    for algorithm, problem in configurations:
+    for algorithm, problem, wires in configurations:
+        trip = 1 + int(np.max(wires.up) + np.max(wires.down))
         with jax.enable_x64(found.dtype == "float64"):
             measured = admit(algorithm, problem, stream, found.steps, measure, found.every)
         algorithm = settled(
             algorithm, problem, stream, steps=found.steps, seed=found.seeds[0], round_trip=trip
         )
-        ready.append(Configuration(algorithm, problem))
+        ready.append(Configuration(algorithm, problem, wires))
     return Job(configurations=tuple(ready), stream=stream, measure=measured, **vars(found))
 
 

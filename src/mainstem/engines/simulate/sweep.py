@@ -19,7 +19,7 @@ from mainstem.engines.simulate import chunks
 from mainstem.engines.simulate.admission import common_domain
 from mainstem.engines.simulate.engine import Completed, completed
 from mainstem.engines.simulate.job import Configuration, Job
-from mainstem.engines.simulate.settings import admitted, settings_of
+from mainstem.engines.simulate.settings import admitted, links_of, settings_of
 from mainstem.errors import BadParameter, Diverged, FinishedRun, OnEdge
 from mainstem.parts import network as wired
 from mainstem.run import Run, Summary
@@ -27,7 +27,7 @@ from mainstem.run import folder as folders
 from mainstem.run.swept import Sweep, edge_warning, first_curve
 from mainstem.spec import name_of
 
-Make = Callable[..., tuple[Algorithm, Problem]]
+Make = Callable[..., tuple[Algorithm, Problem] | tuple[Algorithm, Problem, wired]]
 
 
 def sweep(
@@ -51,8 +51,9 @@ def sweep(
 ) -> Sweep:
     """Runs `make(**point)`, an algorithm and a problem, for each point of the `grid` and each seed.
 
-    The points whose algorithms and problems differ in numbers alone (steps, rates, ridge, radius, ...) are one
-    program, over points and seeds at once. Each point has the run that `simulate` would give. `y` is the curve
+    The points that differ in numbers alone (steps, rates, ridge, radius, ...) are one program, over points and
+    seeds at once. `make` may also give a network as the third, so that delays vary. Each point has the run that
+    `simulate` would give. `y` is the curve
     or the column that is compared (default: the first of accuracy, mse and loss). The other arguments are those
     of `simulate`. With a `folder`, the same call resumes a sweep that was interrupted, and a larger grid reuses
     the blocks of points that it has in common.
@@ -68,10 +69,11 @@ def sweep(
     axes = _axes(grid)
     check.at_least("sweep", "checkpoint", checkpoint, 0)
     found = settings_of(
-        "sweep", stream, steps, seed, seeds, network, dtype, None, devices, chunk, False, every
+        "sweep", stream, steps, seed, seeds, dtype, None, devices, chunk, False, every
     )
+    usual = functools.partial(links_of, "sweep", stream=stream, steps=found.steps)
     points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    made = [_made(make, point) for point in points]
+    made = [_made(make, point, usual, network) for point in points]
     runs: dict[int, Run] = {}
     for group in _alike(made):
         job = admitted([made[n] for n in group], stream, found, measure)
@@ -111,18 +113,21 @@ def _axes(grid: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
     return axes
 
 
-def _made(make: Make, point: Mapping[str, Any]) -> Configuration:
-    """The configuration of a point."""
+def _made(
+    make: Make, point: Mapping[str, Any], fitted: Callable[[wired], wired], network: wired
+) -> Configuration:
+    """The configuration of a point; the delays are those of `network` unless `make` gives others."""
     try:
         found = make(**point)
+        wires = fitted(found[2] if isinstance(found, tuple) and len(found) == 3 else network)
     except BadParameter as error:
         raise BadParameter(f"sweep: at {_words(point)}: {error}", error.parameter) from None
-    if not isinstance(found, tuple) or len(found) != 2:
-        wanted = "return an algorithm and a problem"
+    if not isinstance(found, tuple) or len(found) not in (2, 3):
+        wanted = "return an algorithm and a problem, and a network if it varies"
         raise check.refuse("sweep", "make", wanted, found)
     check.instance("sweep", "make", found[0], Algorithm, "fedogd(step=0.1) and a problem")
     check.instance("sweep", "make", found[1], Problem, "an algorithm and problems.softmax(64, 10)")
-    return Configuration(*found)
+    return Configuration(*found[:2], wires)
 
 
 def _words(point: Mapping[str, Any]) -> str:
@@ -176,7 +181,7 @@ def _done(
 def _runs(job: Job, done: Completed) -> Iterator[Run]:
     """The run of each configuration."""
     count = len(job.seeds)
-    for n, (algorithm, problem) in enumerate(job.configurations):
+    for n, (algorithm, problem, _) in enumerate(job.configurations):
         alone = job.only([n])
         trace, models = done.trace, done.models
         if len(job.configurations) > 1:
