@@ -1,8 +1,14 @@
-"""The drawings of docs/architecture.md and docs/formats/wire.md agree with the code."""
+"""The drawings of docs/architecture.md and docs/formats/wire.md agree with the code, which says a thing once."""
 
+import ast
 import re
 import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from mainstem.engines.federate.protocol import messages, state_format
 from mainstem.engines.federate.protocol.subjects import Subjects
@@ -81,3 +87,36 @@ def test_pages_name_the_current_formats() -> None:
         page = (ROOT / "docs" / "formats" / name).read_text()
         assert page.startswith(title)
     assert f"## Stored state, format {state_format.FORMAT}\n" in page
+
+
+def listed(path: Path) -> Iterator[tuple[str, ...]]:
+    """The constants of a module that are tuples of words."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            words = [it.value for it in node.value.elts if isinstance(it, ast.Constant)]
+            if words and len(words) == len(node.value.elts):
+                yield tuple(words)
+
+
+def claimed(path: Path) -> Iterator[str]:
+    """The statements of a paper that a module checks."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Name(id="Claim"), args=[ast.Constant(value=statement), *_]):
+                yield statement
+
+
+@pytest.mark.parametrize("found", [listed, claimed])
+def test_nothing_is_written_in_two_modules(found: Callable[[Path], Iterator[Any]]) -> None:
+    places = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        for each in found(path):
+            places[each].add(path.relative_to(PACKAGE).as_posix())
+    assert places
+    assert not {each: where for each, where in places.items() if len(where) > 1}
+
+
+def test_the_first_model_of_a_run_is_drawn_in_one_place() -> None:
+    """Else engines, measures and checks could begin differently."""
+    uses = [path.name for path in PACKAGE.rglob("*.py") if "random.INIT" in path.read_text()]
+    assert uses == ["replay.py"]

@@ -28,6 +28,12 @@ def at_all(key: Any, purpose: int, t: Any, ks: Any) -> At:
     return At(t, ks, jax.vmap(lambda each: random.fold(at_step, each))(ks))
 
 
+def first_model(problem: Flat, key: Any, *, personal: bool = False) -> Any:
+    """The model before step 1 of the run with this key: a vector, or a `Pair` if it is `personal`."""
+    params = problem.init(random.fold(key, random.INIT))
+    return problem.split(params) if personal else params
+
+
 def arrived(sampler: Sampler, key: Any, drawn: Any, pieces: Any, t: Any, ks: Any) -> Sample:
     """The samples of the clients `ks` at step t; the first axis of `pieces` is the clients."""
     return sampler.samples(pieces, at_all(key, random.STREAM, t, ks), drawn)

@@ -35,8 +35,8 @@ from mainstem.errors import MainstemError
 from mainstem.measure.constants import row_gradients
 from mainstem.measure.geometry import divergence, longest_period
 from mainstem.parts import constant
+from mainstem.parts.step import automatic_steps
 from mainstem.spec import name_of
-from mainstem.value import parts_of
 
 ALONE = "alone"
 NEGLIGIBLE = 2.0**-20  # a codec's squared error below that of float32 over a run
@@ -146,10 +146,7 @@ def settled(
     round_trip: int = 1,
 ) -> Algorithm:
     """`algorithm` with a number for each step that is "auto"."""
-    asked = [
-        name for name, each in parts_of(algorithm) if isinstance(each, Step) and each.automatic
-    ]
-    if not asked:
+    if not automatic_steps(algorithm):
         return algorithm
     way = way_of(algorithm, stream.clients, problem.parameters, steps)
     mirror = algorithm.mirror
@@ -161,15 +158,9 @@ def settled(
     return with_steps(algorithm, constant(chosen))
 
 
-def _automatic(algorithm: Algorithm) -> list[str]:
-    """The names of the steps that are "auto"."""
-    found = parts_of(algorithm)
-    return [name for name, each in found if isinstance(each, Step) and each.automatic]
-
-
 def with_steps(algorithm: Algorithm, step: Step) -> Algorithm:
     """The algorithm with `step` for each step that is "auto"."""
-    return algorithm.replace(**dict.fromkeys(_automatic(algorithm), step))
+    return algorithm.replace(**dict.fromkeys(automatic_steps(algorithm), step))
 
 
 def _mirror_step(

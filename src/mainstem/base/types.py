@@ -9,6 +9,7 @@ import numpy as np
 from mainstem.random import Key
 
 Params = jax.Array  # a flat vector
+DTYPES = ("float32", "float64")  # what a run may compute in
 
 
 class Pair(NamedTuple):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mainstem import check, random
+from mainstem import check, random, replay
 from mainstem.base import Algorithm, Arrivals, At, Codec, Domain, Flat, Gradient, Setting
 from mainstem.spec import name_of
 
@@ -35,8 +35,7 @@ class RunContext(Protocol):
 
 def first_params(context: RunContext, key: Any) -> Any:
     """The model before step 1, in the form that the algorithm takes."""
-    params = context.problem.init(random.fold(key, random.INIT))
-    return context.problem.split(params) if context.algorithm.personal else params
+    return replay.first_model(context.problem, key, personal=context.algorithm.personal)
 
 
 def no_arrivals(context: RunContext, like: Any) -> Arrivals:

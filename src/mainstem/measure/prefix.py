@@ -52,8 +52,7 @@ class Prefix:
     def start(self) -> np.ndarray:
         """The first model, as a vector."""
         with jax.enable_x64(True):
-            key = random.fold(random.root(self.seed), random.INIT)
-            first = _first_model(self.problem, key)
+            first = _first_model(self.problem, random.root(self.seed))
             return np.asarray(self.domain.project(first), np.float64)
 
     @functools.cached_property
@@ -154,7 +153,7 @@ def _summed(
 
 @jax.jit
 def _first_model(problem: Problem, key: Any) -> Any:
-    return Flat(problem).init(key)
+    return replay.first_model(Flat(problem), key)
 
 
 @functools.lru_cache(maxsize=32)

@@ -9,8 +9,8 @@ import numpy as np
 import mainstem as ms
 from mainstem import parts, theory
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.papers.evidence import Evidence, all_of, logarithmic
-from mainstem.papers.result import Numbers
+from mainstem.papers.evidence import Evidence, all_of, logarithmic, rising
+from mainstem.papers.result import Claim, Numbers
 from mainstem.run import Run
 
 CLIENTS, LOW, HIGH, CURVATURE = 20, -3.0, 3.0, 1.0
@@ -42,7 +42,15 @@ def regrets(run: Run) -> np.ndarray:
     return np.atleast_2d(run.regret("all").values)
 
 
-def like_log(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
+def claims(effect: str, names: tuple[str, ...]) -> tuple[Claim, Claim]:
+    """The paper's claims about a figure: the last regret rises with `names`, and all grow like log T."""
+    return (
+        Claim(effect, lambda numbers: rising({name: numbers[name][:, -1] for name in names})),
+        Claim("R_T scales logarithmically with T.", lambda numbers: _like_log(numbers, names)),
+    )
+
+
+def _like_log(numbers: Numbers, names: tuple[str, ...]) -> Evidence:
     """All these curves grow like log T."""
     at = np.arange(FIRST, numbers[names[0]].shape[1] + 1)
     return all_of(*(logarithmic(name, at, numbers[name][:, FIRST - 1 :]) for name in names))

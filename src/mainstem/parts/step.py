@@ -6,9 +6,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from mainstem import check
-from mainstem.base import Falling, Params, Step
+from mainstem.base import Algorithm, Falling, Params, Step
 from mainstem.errors import MainstemError
-from mainstem.value import at_least, leaf, positive, static, value
+from mainstem.value import at_least, leaf, parts_of, positive, static, value
 
 
 def _time(t: Any) -> Any:
@@ -148,6 +148,12 @@ def as_step(owner: str, name: str, step: Any) -> Step:
         wanted = 'be a number above 0, a step-size rule, a schedule or "auto"'
         raise check.refuse(owner, name, wanted, step)
     return constant(check.positive(owner, name, step))
+
+
+def automatic_steps(algorithm: Algorithm) -> list[str]:
+    """The names of the steps of an algorithm that are "auto"."""
+    found = parts_of(algorithm)
+    return [name for name, each in found if isinstance(each, Step) and each.automatic]
 
 
 def step_size(default: Any = None) -> Any:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mainstem.base.types import DTYPES
 from mainstem.errors import BrokenRun
 from mainstem.run import trace as traces
-
-DTYPES = ("float32", "float64")
 
 
 class Summary(NamedTuple):

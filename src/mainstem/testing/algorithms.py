@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mainstem import random
+from mainstem import random, replay
 from mainstem.base import Algorithm, Flat, Participation, Setting
 from mainstem.engines.simulate import simulate
 from mainstem.errors import BadParameter
@@ -129,8 +129,7 @@ def idle_merge_moves_nothing(algorithm: Algorithm, world: World) -> None:
     @jax.jit
     def started() -> Any:
         vectors = Flat(world.problem)
-        first = vectors.init(random.fold(random.root(0), random.INIT))
-        params = vectors.split(first) if algorithm.personal else first
+        params = replay.first_model(vectors, random.root(0), personal=algorithm.personal)
         setting = Setting(CLIENTS, 1, vectors.gradient)
         return algorithm.model(algorithm.start(params, setting)[1](0))
 

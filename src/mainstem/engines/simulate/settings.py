@@ -11,12 +11,11 @@ import numpy as np
 from mainstem import check
 from mainstem.advice.auto_step import settled
 from mainstem.base import Stream
+from mainstem.base.types import DTYPES
 from mainstem.engines.simulate.admission import admit
 from mainstem.engines.simulate.devices import Layout, layout
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.parts import network as wired
-
-DTYPES = ("float32", "float64")
 
 
 @dataclasses.dataclass(frozen=True)

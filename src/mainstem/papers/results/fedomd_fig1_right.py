@@ -4,8 +4,7 @@ right)."""
 from typing import Any
 
 from mainstem.papers import mitra
-from mainstem.papers.evidence import rising
-from mainstem.papers.result import Claim, Numbers, Result
+from mainstem.papers.result import Numbers, Result
 from mainstem.papers.runner import Runner
 from mainstem.report import figures
 
@@ -31,16 +30,7 @@ RESULT = Result(
     full={"steps": 2000, "seeds": 200},
     quick={"steps": 1000, "seeds": 100},
     measure=measure,
-    claims=(
-        Claim(
-            "Smaller K leads to larger regret.",
-            lambda numbers: rising({name: numbers[name][:, -1] for name in NAMES}),
-        ),
-        Claim(
-            "R_T scales logarithmically with T.",
-            lambda numbers: mitra.like_log(numbers, NAMES),
-        ),
-    ),
+    claims=mitra.claims("Smaller K leads to larger regret.", NAMES),
     draw=draw,
     minutes=0.5,
     chosen=mitra.CHOSEN,

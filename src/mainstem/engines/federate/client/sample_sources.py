@@ -10,7 +10,6 @@ from mainstem import plugins
 from mainstem.errors import BadData, MainstemError
 
 Pair = tuple[Any, Any]  # x, y
-EMPTY = ("refuse", "skip", "zero")
 
 
 class Columns(NamedTuple):

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mainstem import check, experiment
+from mainstem.base.types import DTYPES
 from mainstem.engines.federate.protocol.messages import LAST_STEP
 from mainstem.engines.federate.protocol.subjects import token
 from mainstem.errors import BadSpec
 from mainstem.streams.sample_format import HASHED
 
 PACES = ("free", "lockstep")
-DTYPES = ("float32", "float64")
 DEADLINE = 1.0  # default in seconds, at the free pace
 ALARM, ON_ALARM = 10.0, ("hold", "return")
 # A document comes from elsewhere: nothing larger is built from it.

@@ -17,7 +17,7 @@ import numpy as np
 
 from mainstem import check, experiment, plugins
 from mainstem.algorithms import guarded
-from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting, Step
+from mainstem.base import Algorithm, Flat, Gradient, Problem, Setting
 from mainstem.engines import error_feedback, run_context
 from mainstem.engines.federate.protocol import versions
 from mainstem.engines.federate.protocol.messages import (
@@ -32,9 +32,9 @@ from mainstem.engines.federate.protocol.messages import (
 from mainstem.engines.federate.protocol.rules import ALARM, CHANGEABLE, Rules, read_rules
 from mainstem.engines.federate.protocol.subjects import Subjects
 from mainstem.errors import BadSpec, MainstemError
+from mainstem.parts.step import automatic_steps
 from mainstem.spec import name_of
 from mainstem.streams.sample_format import HASHED
-from mainstem.value import parts_of
 
 _NO_CHANGE = contextlib.nullcontext()
 MAX_FIRST_SYNC = 10**6  # steps within which a sync must occur
@@ -301,7 +301,7 @@ def with_own_problem(document: RunDocument, problem: Problem) -> RunDocument:
 
 
 def _fits(where: str, rules: Rules, algorithm: Algorithm) -> None:
-    if any(isinstance(it, Step) and it.automatic for _, it in parts_of(algorithm)):
+    if automatic_steps(algorithm):
         raise BadSpec(
             f'{where}: step = "auto" needs data, which a hub does not have: give a number'
         )
