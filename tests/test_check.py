@@ -63,6 +63,16 @@ REFUSED = [  # (module, factory, arguments, how the one line begins)
     ("algorithms", "central", {"step": 0.1, "domain": 3}, "central: domain must be a domain"),
     ("algorithms", "central", {"step": 0.1, "period": 0}, "central: period must be an integer"),
     ("algorithms", "central", {"step": 0.1, "message": "letter"}, "central: message must be one"),
+    *[
+        ("algorithms", factory, {**SCHEDULE, **given}, f"{factory}: step must {wanted}")
+        for factory, given, wanted in (
+            ("SendModels", {"mirror": parts.entropy()}, "have one rate for all coordinates"),
+            ("fedsea", BALL, "have one rate for all coordinates"),
+            ("independent", {"mirror": parts.entropy()}, "have one rate for all coordinates"),
+            ("SendEpochs", {}, "depend on t alone"),
+            ("dynamic_fedavg", {}, "depend on t alone"),
+        )
+    ],
     ("algorithms", "independent", {"step": 0}, "independent: step must be above 0, got 0"),
     ("algorithms", "independent", {"step": 1, "mirror": 3}, "independent: mirror must be a mirror"),
     ("algorithms", "fedres_sgd", {"step": 0}, "fedres_sgd: step must be above 0, got 0"),

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem import extend as mx
 from mainstem import parts, random, replay
+from mainstem.algorithms import SendEpochs
 from mainstem.parts.minibatch import chosen
+from mainstem.value.frozen import PRESETS
 from tests.reference.dynamic_fedavg import dynamic_fedavg as reference
 
 T, K, N, RIDGE, STEP = 12, 5, 9, 0.3, 0.4
@@ -110,3 +113,17 @@ def test_refusals():
             ms.dynamic_fedavg(0.1, **{name: bad})
     with pytest.raises(ms.MainstemError, match="step must depend on t alone"):
         ms.dynamic_fedavg(parts.adagrad(0.1))
+
+
+def test_a_misfit_is_refused_by_the_name_of_the_preset(monkeypatch):
+    monkeypatch.setitem(PRESETS, SendEpochs, [*PRESETS[SendEpochs]])
+
+    @mx.preset(SendEpochs)
+    def weekly(step, epochs=1, batch=None):
+        return SendEpochs(step, epochs, batch, sync=parts.every(7))
+
+    stream = ms.streams.walking(3, holds=[5, 9, 9])
+    problem = ms.problems.batched(ms.problems.logistic(2, ridge=2.0, intercept=False))
+    for name, bad in (("epochs", [1, 2]), ("batch", [1, 2]), ("batch", 6)):
+        with pytest.raises(ms.MainstemError, match=f"^weekly: {name} must"):
+            ms.simulate(weekly(0.1, **{name: bad}), problem, stream, steps=5)

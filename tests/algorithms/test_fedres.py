@@ -9,6 +9,7 @@ import pytest
 import mainstem as ms
 from mainstem import parts, random
 from mainstem.base import Pair, Stream, constant
+from mainstem.engines.federate.protocol.run_document import parse
 from tests.algorithms.table import tabled
 from tests.reference import fedres as reference
 from tests.thinned import thinned
@@ -272,12 +273,15 @@ def test_example_2_needs_local_models():
 def test_problem_without_parts_is_refused():
     stream = ms.streams.alternating(3)
     for build in (ms.fedres_sgd, ms.central):
-        with pytest.raises(ms.MainstemError, match="sum of two parts"):
+        with pytest.raises(ms.MainstemError, match=f"^{build.__name__}: .* the sum of two parts"):
             ms.simulate(build(0.1), ms.problems.quadratic(), stream, steps=5)
         ms.simulate(build(0.1, message="gradient"), ms.problems.quadratic(), stream, steps=5)
     for build in (ms.fedres_erm, ms.fictitious_play):
-        with pytest.raises(ms.MainstemError, match="sum of two parts"):
+        with pytest.raises(ms.MainstemError, match=f"^{build.__name__}: .* the sum of two parts"):
             ms.simulate(build(), ms.problems.quadratic(), stream, steps=5)
+        content = {"problem": {"name": "quadratic"}, "federate": {"clients": 3}}
+        with pytest.raises(ms.MainstemError, match="^Resolve: .* the sum of two parts"):
+            parse(content | {"algorithm": {"name": build.__name__}})
 
 
 def test_pairs_are_models():

@@ -102,7 +102,7 @@ class FollowResiduals(mx.Algorithm):
 
     def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
         if self.message == SAMPLE:
-            residual_of("fedres_sgd", problem)
+            residual_of(self.call()[0], problem)
 
     def start(self, params: mx.Pair, setting: mx.Setting) -> tuple[Server, Callable[[Any], Client]]:
         shared = self.domain.project(params.shared)

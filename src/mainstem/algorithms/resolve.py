@@ -57,7 +57,7 @@ class Resolve(mx.Algorithm):
     def admit(self) -> None:
         if self.capacity is not None and self.radius is None:
             raise mx.check.refuse(
-                "Resolve", "radius", "be given where samples are stored", self.radius
+                type(self).__name__, "radius", "be given where samples are stored", self.radius
             )
 
     @property
@@ -74,6 +74,9 @@ class Resolve(mx.Algorithm):
     def _samples(self) -> SampleSummary:
         return Predicted() if self.fictitious else Whole()
 
+    def _residual(self, gradient: mx.Gradient) -> mx.Residual:
+        return residual_of(type(self).__name__, gradient)
+
     def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
         owner = self.call()[0]
         residual_of(owner, problem)
@@ -87,7 +90,7 @@ class Resolve(mx.Algorithm):
 
     def start(self, params: mx.Pair, setting: mx.Setting) -> tuple[Server, Callable[[Any], Client]]:
         samples, history, clients = self._samples, self._history, setting.clients
-        lengths = samples.lengths(residual_of("fedres_erm", setting.gradient))
+        lengths = samples.lengths(self._residual(setting.gradient))
         shared, own = self.domain.project(params.shared), self.domain.project(params.own)
         sees = (shared.size, own.size) if samples.sends_model else (0, 0)
         mine = history.empty(Shapes(own.size, sees[0], lengths[0]), 1, own.dtype)
@@ -102,7 +105,7 @@ class Resolve(mx.Algorithm):
         return mx.Pair(client.received, client.own)
 
     def learn(self, client: Client, gradient: mx.Gradient, seen: Any, at: mx.At) -> Client:
-        known, pair = residual_of("fedres_erm", gradient), self.model(client)
+        known, pair = self._residual(gradient), self.model(client)
         new = self._samples.stored(known, pair, seen)[None]
         here = jnp.zeros(1, jnp.int32), jnp.ones(1, bool)
         memory = self._history.add(self._own_loss(gradient), client.memory, new, *here)
@@ -121,7 +124,7 @@ class Resolve(mx.Algorithm):
         self, server: Server, got: mx.Collected, gradient: mx.Gradient, t: Any
     ) -> tuple[Server, mx.Params]:
         assert got.each is not None
-        known, here, heard = residual_of("fedres_erm", gradient), got.each, got.each.weights > 0
+        known, here, heard = self._residual(gradient), got.each, got.each.weights > 0
         loss = Loss(functools.partial(self._samples.shared_score, known), known.penalty)
         length = self._samples.lengths(known)[1]
         summary, models = here.bodies[:, :length], here.bodies[:, length:]
@@ -147,5 +150,5 @@ class Resolve(mx.Algorithm):
         return self._history.best(loss, client.memory, partners, client.predicted)
 
     def _own_loss(self, gradient: mx.Gradient) -> Loss:
-        known = residual_of("fedres_erm", gradient)
+        known = self._residual(gradient)
         return Loss(functools.partial(self._samples.own_score, known), known.penalty)

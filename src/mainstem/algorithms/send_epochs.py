@@ -49,7 +49,8 @@ class SendEpochs(mx.ModelAveraging):
 
     def admit(self) -> None:
         if not self.step.schedule:
-            raise mx.check.refuse("dynamic_fedavg", "step", "depend on t alone", self.step)
+            owner = type(self).__name__
+            raise mx.check.refuse(owner, "step", "depend on t alone", self.step)
 
     @property
     def domain(self) -> mx.Domain:
@@ -60,14 +61,14 @@ class SendEpochs(mx.ModelAveraging):
         return mx.Traits(decides_with_broadcast=True, forgets_unheard=True)
 
     def check(self, problem: mx.Problem, samples: mx.Sample, steps: int) -> None:
-        clients = len(jax.tree.leaves(samples)[0])
+        owner, clients = self.call()[0], len(jax.tree.leaves(samples)[0])
         for name in ("epochs", "batch"):
             given = getattr(self, name)
             if np.ndim(given) and np.size(given) != clients:
                 wanted = f"have one entry for each of {clients} clients"
-                raise mx.check.refuse("dynamic_fedavg", name, wanted, given)
+                raise mx.check.refuse(owner, name, wanted, given)
         if self.batch is not None:
-            _held(np.broadcast_to(self.batch, clients), samples)
+            _held(owner, np.broadcast_to(self.batch, clients), samples)
 
     def start(
         self, params: mx.Params, setting: mx.Setting
@@ -100,11 +101,11 @@ class SendEpochs(mx.ModelAveraging):
         return Client(params, params)
 
 
-def _held(sizes: np.ndarray, samples: mx.Sample) -> None:
+def _held(owner: str, sizes: np.ndarray, samples: mx.Sample) -> None:
     """Raises `BadParameter` if a mini-batch is larger than the number of samples that its client holds."""
     rows = jax.tree.leaves(samples.hidden)[0]
     most = rows.shape[1] if rows.ndim > 1 else 1
     held = np.broadcast_to(most if samples.count is None else samples.count, sizes.shape)
     for k in np.flatnonzero((sizes > held) & (held > 0)):
         wanted = f"be at most the {held[k]} samples that client {k} holds"
-        raise mx.check.refuse("dynamic_fedavg", "batch", wanted, int(sizes[k]))
+        raise mx.check.refuse(owner, "batch", wanted, int(sizes[k]))

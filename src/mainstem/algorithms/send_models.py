@@ -46,7 +46,7 @@ class SendModels(mx.ModelAveraging):
     def admit(self) -> None:
         if self.step.coordinatewise and not self.mirror.separable:
             wanted = f"have one rate for all coordinates on the {self.mirror.domain.title}"
-            raise mx.check.refuse("fedomd", "step", wanted, self.step)
+            raise mx.check.refuse(type(self).__name__, "step", wanted, self.step)
 
     @property
     def domain(self) -> mx.Domain:
