@@ -280,7 +280,7 @@ def test_problem_without_parts_is_refused():
         with pytest.raises(ms.MainstemError, match=f"^{build.__name__}: .* the sum of two parts"):
             ms.simulate(build(), ms.problems.quadratic(), stream, steps=5)
         content = {"problem": {"name": "quadratic"}, "federate": {"clients": 3}}
-        with pytest.raises(ms.MainstemError, match="^Resolve: .* the sum of two parts"):
+        with pytest.raises(ms.MainstemError, match=r"^Resolve: .* the sum of two parts"):
             parse(content | {"algorithm": {"name": build.__name__}})
 
 
