@@ -253,7 +253,8 @@ def _call(
 ) -> Any:
     known(where, "name", [table["name"]], factories)
     factory, name = factories[table["name"]], table["name"]
-    beside = ("name",) if of_library(factory.__module__) else ("name", CODE)
+    home = inspect.unwrap(factory).__module__  # a plugin's is known once it is imported
+    beside = ("name",) if of_library(home) else ("name", CODE)
     arguments = {key: given for key, given in table.items() if key not in beside}
     takes = parameters(factory)
     if not takes_anything(factory):
