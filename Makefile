@@ -37,8 +37,8 @@ check: .venv/test .venv/docs
 	$(MAKE) --jobs 2 --output-sync lint docs
 	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
-test-slow: .venv/test # three at a time on two cores: many of them wait
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m "slow and not long and not mlflow and not flower" -v
+test-slow: .venv/test # three at a time on two cores: many of them wait; -vv, for pyproject.toml has -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m "slow and not long and not mlflow and not flower" -vv
 
 test-long: .venv/test # every theorem on 200 random instances: an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m long
