@@ -15,7 +15,7 @@ class Proxy:
         self._target = port
         self.delay = 0.0  # seconds before each block is passed on
         self.rate = float("inf")  # bytes per second
-        self.deaf = False  # whether what the server says is withheld
+        self.withholds = False  # whether what the server says is withheld
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -38,7 +38,7 @@ class Proxy:
         try:
             while block := source.recv(BLOCK):
                 time.sleep(self.delay + len(block) / self.rate)
-                if not (down and self.deaf):
+                if not (down and self.withholds):
                     sink.sendall(block)
         except OSError:
             pass

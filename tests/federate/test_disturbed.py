@@ -125,10 +125,10 @@ def test_connections_that_are_cut_again_and_again(pace, run, proxies):
 def test_the_server_is_not_heard_for_a_while_and_then_the_connection_is_reset(
     whose, pace, run, proxies
 ):
-    proxies[whose].deaf = True
+    proxies[whose].withholds = True
     time.sleep(30)
     proxies[whose].cut()
-    proxies[whose].deaf = False
+    proxies[whose].withholds = False
     run.ended()
 
 

@@ -1,4 +1,4 @@
-"""A copy of the hub's state in its folder, for the day on which the NATS server has lost it."""
+"""A copy of the hub's state in its folder, which the hub reads if the NATS server has lost the state."""
 
 from pathlib import Path
 

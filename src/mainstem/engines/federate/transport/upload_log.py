@@ -1,6 +1,6 @@
-"""The upload stream, read in order: opens a consumer anew that has gone deaf, notices a stream that was set back.
+"""Reads the upload stream in order: replaces a consumer that gets no messages, notices a stream that was set back.
 
-A consumer can go deaf without an error: nats-py's ordered consumer may lose its first messages after a reset of
+A consumer may stop without an error: nats-py's ordered consumer may lose its first messages after a reset of
 the connection. So what the stream holds is compared with what was read.
 """
 
@@ -64,7 +64,7 @@ class UploadLog:
             await self._received(message, sequence)
 
     async def check(self) -> bool:
-        """Whether the stream still knows of all uploads that were read. Opens a deaf consumer anew."""
+        """Whether the stream still knows of all uploads that were read. Replaces a consumer that gets nothing."""
         read = self.next  # before the question: more may be read until the answer comes
         try:
             state = (await self._js.stream_info(self._subjects.upload_stream)).state
@@ -82,6 +82,6 @@ class UploadLog:
         else:
             text = f"uploads from number {self.next} on are on the NATS server and do not come"
             text += ": they are asked for anew"
-            event_log.warning("consumer_deaf", text, run=self._subjects.run)
+            event_log.warning("consumer_stuck", text, run=self._subjects.run)
             await self.read_from(self.next)
         return True
