@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from mainstem.engines.federate.protocol import messages, state_format
+from mainstem import experiment
+from mainstem.engines.federate.protocol import state_format, versions
 from mainstem.engines.federate.protocol.subjects import Subjects
-from mainstem.run import folder, trace
+from mainstem.run import comparator_cache, folder, model_file, trace
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mainstem"
@@ -81,12 +82,37 @@ def test_pages_name_the_current_formats() -> None:
     formats = {
         "run-folder.md": f"# Run folder, format {folder.FORMAT}\n",
         "trace.md": f"# Trace, format {trace.FORMAT}\n",
-        "wire.md": f"# Wire format, version {messages.PROTOCOL}\n",
+        "model.md": f"# Model file, format {model_file.FORMAT}\n",
+        "wire.md": f"# Wire format, version {versions.PROTOCOL}\n",
     }
+    assert formats.keys() == {path.name for path in (ROOT / "docs" / "formats").glob("*.md")}
     for name, title in formats.items():
         page = (ROOT / "docs" / "formats" / name).read_text()
         assert page.startswith(title)
     assert f"## Stored state, format {state_format.FORMAT}\n" in page
+    page = (ROOT / "docs" / "experiment-files.md").read_text()
+    assert f"It is the version of the file format, {experiment.FORMAT};" in page
+
+
+def test_the_changelog_names_the_current_formats() -> None:
+    page = " ".join((ROOT / "CHANGELOG.md").read_text().split())
+    numbers = {
+        "run folders": folder.FORMAT,
+        "traces": trace.FORMAT,
+        "experiment files": experiment.FORMAT,
+        "model files": model_file.FORMAT,
+        "the wire": versions.PROTOCOL,
+        "stored state": state_format.FORMAT,
+    }
+    text = ", ".join(f"{name} ({number})" for name, number in numbers.items())
+    assert f"Formats have numbers: {text}." in page
+
+
+def test_every_file_of_a_run_folder_is_described() -> None:
+    page = (ROOT / "docs" / "formats" / "run-folder.md").read_text()
+    files = {*folder.SEALED, "run.json", "environment.json", "lock", "checkpoint.npz"}
+    files |= {f"{comparator_cache.FOLDER}/", "checkpoint-STEP-HOST.npz"}
+    assert not {name for name in files if f"| `{name}`" not in page}
 
 
 def listed(path: Path) -> Iterator[tuple[str, ...]]:

@@ -19,6 +19,7 @@ from mainstem import algorithms, experiment, extend, parts, problems, streams
 from mainstem.base import Algorithm
 from mainstem.cli import app
 from mainstem.spec import name_of, plain
+from mainstem.value import parameters
 from tests.plugin import dist_info
 
 ROOT = Path(__file__).parents[1]
@@ -131,6 +132,44 @@ def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 def simulated(algorithm: Algorithm, **options: Any) -> ms.Run:
     problem = ms.problems.softmax(features=64, classes=10)
     return ms.simulate(algorithm, problem, ms.streams.digits(clients=10), steps=30, **options)
+
+
+TAKEN = (
+    "FedRes.SGD and `central` have a `period` in the place of `sync` and hear all clients, FedRes.ERM, "
+    "`fictitious_play` and `independent` take none"
+)
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", "docs/parts.md", "docs/algorithms/README.md"]
+)
+def test_pages_say_which_algorithms_take_which_parts(page: str) -> None:
+    assert TAKEN in " ".join((ROOT / page).read_text().split())
+
+
+def test_the_algorithms_take_the_parts_that_pages_say() -> None:
+    classes = {name for name in algorithms.__all__ if name[0].isupper()}
+    takes = {name: set(parameters(getattr(algorithms, name))) for name in algorithms.__all__}
+    others = {name: names for name, names in takes.items() if "of" not in names}  # no wrappers
+    usual = {"participation", "codec", "collect", "downlink"}
+    assert {name for name in others if not usual & others[name]} == {
+        *("Resolve", "fedres_erm", "fictitious_play", "independent")
+    }
+    assert {name for name in classes if usual < takes[name]} == classes - {"Resolve"}
+    assert {name for name in classes if "period" in takes[name]} == {"FollowResiduals"}
+    for name in ("FollowResiduals", "fedres_sgd", "central"):
+        assert "sync" not in takes[name]
+        with pytest.raises(ms.MainstemError, match=r"participation must be everyone\(\)"):
+            getattr(algorithms, name)(0.1, participation=parts.exactly(5))
+
+
+def test_every_fact_and_method_of_an_algorithm_is_described() -> None:
+    page = SKELETON.read_text()
+    rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
+    names = {name for name in vars(Algorithm) if not name.startswith("_")} - {"check"}
+    names |= {f"mx.{name}" for name in extend.__all__ if name.startswith("any_")}
+    assert not {name for name in names if not re.search(rf"`{re.escape(name)}\b", rows)}
+    assert "`check(problem, samples, steps)`" in page
 
 
 def test_skeleton_is_about_sixty_lines() -> None:

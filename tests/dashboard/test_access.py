@@ -1,5 +1,6 @@
 """Access to the live page, over HTTP: what has no token, or comes from another site, gets no data and no order."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -7,9 +8,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from mainstem.check import host_and_port
-from mainstem.dashboard.access import token_in
+from mainstem.dashboard.access import Access, token_in
 from mainstem.errors import MainstemError
 from tests.dashboard.pages import page_of
 
@@ -85,6 +87,23 @@ def test_nothing_for_another_site_also_with_the_token(served, headers):
         code, found, _ = asked(served, path, method, ORDER, **HEADERS, **headers)
         assert code == 403
         assert "Access-Control-Allow-Origin" not in found
+
+
+@pytest.mark.parametrize(("listens", "code"), [("127.0.0.1", 403), ("10.0.0.5", 200)])
+def test_a_proxy_that_passes_the_host_on_needs_a_page_off_loopback(listens, code):
+    """docs/dashboard.md says so."""
+    app = Access(PlainTextResponse("the page"), "a token of a page", listens, 8080)
+    headers = {"host": "page.example", "origin": "https://page.example"}
+    headers |= {"authorization": "Bearer a token of a page", "sec-fetch-site": "same-origin"}
+    scope = {"type": "http", "method": "POST", "path": "/orders", "query_string": b""}
+    scope["headers"] = [(name.encode(), text.encode()) for name, text in headers.items()]
+    answers = []
+
+    async def answered(message):
+        answers.append(message)
+
+    asyncio.run(app(scope, None, answered))
+    assert answers[0]["status"] == code
 
 
 def test_an_order_needs_what_only_the_page_sends(served):
