@@ -142,7 +142,9 @@ def test_nothing_is_written_in_two_modules(found: Callable[[Path], Iterator[Any]
     assert not {each: where for each, where in places.items() if len(where) > 1}
 
 
-def test_the_first_model_of_a_run_is_drawn_in_one_place() -> None:
-    """Else engines, measures and checks could begin differently."""
-    uses = [path.name for path in PACKAGE.rglob("*.py") if "random.INIT" in path.read_text()]
-    assert uses == ["replay.py"]
+@pytest.mark.parametrize(
+    ("reads", "module"), [("random.INIT", "replay.py"), (".automatic", "step.py")]
+)
+def test_what_all_use_is_derived_in_one_module(reads: str, module: str) -> None:
+    """The first model of a run, and the steps that are "auto": else engines and measures could differ."""
+    assert [path.name for path in PACKAGE.rglob("*.py") if reads in path.read_text()] == [module]
