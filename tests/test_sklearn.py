@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_refused(rows):
 def test_a_problem_of_ones_own_in_a_pipeline():
     pixels, digits = load_digits(return_X_y=True)
     network = ms.problems.mlp(features=64, hidden=[16], classes=10)
-    learner = ms.sklearn.OnlineClassifier(ms.fedogd(0.1), network, epochs=4)
+    learner = ms.sklearn.OnlineClassifier(ms.fedogd(0.1), network, clients=4, epochs=4)
     chain = make_pipeline(MinMaxScaler(), learner).fit(pixels[:1200], digits[:1200])
     assert chain.score(pixels[1200:], digits[1200:]) > 0.8
 
