@@ -101,6 +101,66 @@ def test_what_does_not_fit_is_refused(rows):
         learner.partial_fit(np.full((1, 3), np.nan), [0])
 
 
+def test_it_predicts_in_the_precision_in_which_it_learns():
+    draw = np.random.default_rng(0)
+    shown = draw.normal(size=(50, 3))
+    hidden = shown @ [1.0, -2.0, 0.5]
+    learner = ms.sklearn.OnlineRegressor(ms.fedogd(0.1), dtype="float64").fit(shown, hidden)
+    wanted = shown @ learner.model_[:3] + learner.model_[3]
+    np.testing.assert_allclose(learner.predict(shown), wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("problem", "has"),
+    [
+        (ms.problems.softmax(3, 2), "2 classes"),
+        (ms.problems.softmax(3, 4), "4 classes"),
+        (ms.problems.linear(3), "a number"),
+        (lambda features, classes: ms.problems.logistic(features), "2 classes"),
+    ],
+    ids=str,
+)
+def test_a_problem_of_other_classes_is_refused(problem, has, rows):
+    labels = np.arange(len(rows[1])) % 3
+    with pytest.raises(ms.MainstemError, match=f"OnlineClassifier: problem must have 3.*{has}"):
+        ms.sklearn.OnlineClassifier(problem=problem).fit(rows[0], labels)
+
+
+def test_problems_that_fit(rows):
+    two = ms.sklearn.OnlineClassifier(problem=ms.problems.logistic(3)).fit(*rows)
+    assert two.score(*rows) > 0.8
+    one = ms.sklearn.OnlineClassifier().fit(rows[0], np.full(len(rows[1]), "only"))
+    assert set(one.predict(rows[0])) == {"only"}
+    with pytest.raises(ms.MainstemError, match=r"OnlineRegressor: problem must have a number"):
+        ms.sklearn.OnlineRegressor(problem=ms.problems.logistic(3)).fit(*rows)
+
+
+def test_a_refused_first_call_leaves_nothing_behind(rows):
+    shown, hidden = rows
+    learner = ms.sklearn.OnlineClassifier()
+    with pytest.raises(ValueError, match="did not name"):
+        learner.partial_fit(shown, hidden, classes=[0, 7])
+    assert not hasattr(learner, "classes_")
+    learner.set_params(problem=ms.problems.softmax(3, 5))
+    with pytest.raises(ms.MainstemError, match="problem must have 2 classes"):
+        learner.partial_fit(shown, hidden, classes=[0, 1])
+    learner.set_params(problem=ms.problems.softmax(4, 2))
+    with pytest.raises(ms.MainstemError, match="features"):
+        learner.partial_fit(shown, hidden, classes=[0, 1])
+    with pytest.raises(NotFittedError):
+        learner.predict(shown)
+    learner.set_params(problem=None).partial_fit(shown, hidden, classes=[1, 0, 2])
+    assert learner.classes_.tolist() == [0, 1, 2]
+
+
+def test_classes_of_a_later_call_are_those_of_the_first(rows):
+    shown, hidden = rows
+    learner = ms.sklearn.OnlineClassifier().partial_fit(shown, hidden, classes=[0, 1])
+    learner.partial_fit(shown, hidden, classes=[1, 0])
+    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2\] is not the same as on the first"):
+        learner.partial_fit(shown, hidden, classes=[0, 1, 2])
+
+
 def test_a_problem_of_ones_own_in_a_pipeline():
     pixels, digits = load_digits(return_X_y=True)
     network = ms.problems.mlp(features=64, hidden=[16], classes=10)

@@ -28,7 +28,7 @@ from mainstem import problems
 from mainstem.algorithms.ofediq import fedogd
 from mainstem.base import Algorithm, Problem
 from mainstem.engines.ongoing import Ongoing
-from mainstem.errors import BadData, NotFinite
+from mainstem.errors import BadData, BadParameter, NotFinite
 from mainstem.parts import optimizer
 from mainstem.run.model_file import decisions
 from mainstem.streams.sample_format import chances
@@ -64,14 +64,26 @@ class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
             delattr(self, name)
 
     def _learn(self, shown: np.ndarray, hidden: np.ndarray) -> None:
-        """Learns from rows, and from those that have waited."""
-        if not hasattr(self, "learner_"):
-            self.problem_ = self._problem()
-            algorithm = BY_DEFAULT if self.algorithm is None else self.algorithm
-            self.learner_ = Ongoing(
-                algorithm, self.problem_, clients=self.clients, seed=self.seed, dtype=self.dtype
-            )
-            self.waiting_ = shown[:0], hidden[:0]
+        """Learns from rows, and from those that have waited. A first call that fails leaves nothing behind."""
+        first = not hasattr(self, "learner_")
+        try:
+            if first:
+                self._begin(shown, hidden)
+            self._advance(shown, hidden)
+        except Exception:
+            if first:
+                self._reset()
+            raise
+
+    def _begin(self, shown: np.ndarray, hidden: np.ndarray) -> None:
+        self.problem_ = self._problem()
+        algorithm = BY_DEFAULT if self.algorithm is None else self.algorithm
+        self.learner_ = Ongoing(
+            algorithm, self.problem_, clients=self.clients, seed=self.seed, dtype=self.dtype
+        )
+        self.waiting_ = shown[:0], hidden[:0]
+
+    def _advance(self, shown: np.ndarray, hidden: np.ndarray) -> None:
         shown, hidden = (
             np.concatenate(each) for each in zip(self.waiting_, (shown, hidden), strict=True)
         )
@@ -93,13 +105,23 @@ class _Online(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     def _problem(self) -> Problem:
         """The problem that it was given, or makes for these features."""
 
+    def _checked(self, problem: Problem, classes: int | None) -> Problem:
+        """The problem, if it decides between so many classes; None: if it predicts a number."""
+        if problem.classes != classes:
+            wanted = "a number as target" if classes is None else f"{classes} classes"
+            got = "a number as target" if problem.classes is None else f"{problem.classes} classes"
+            name = type(self).__name__
+            raise BadParameter(f"{name}: problem must have {wanted}, {problem} has {got}")
+        return problem
+
     def _decisions(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "problem_")
         rows = validate_data(self, X, reset=False, dtype=self.dtype)
         if not hasattr(self, "model_"):
             wants = f"a row of each of {self.clients} clients, up to the first sync"
             raise BadData(f"{type(self).__name__}: has learnt nothing yet: it wants {wants}")
-        return decisions(self.problem_, self.model_, rows)
+        with jax.enable_x64(self.dtype == "float64"):
+            return decisions(self.problem_, self.model_, rows)
 
 
 class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
@@ -113,26 +135,36 @@ class OnlineClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learns from further rows; the first call names all `classes`."""
+        """Learns from further rows; the first call names all `classes`, a later one those or none."""
         first = not hasattr(self, "classes_")
         rows, labels = validate_data(self, X, y, reset=first, dtype=self.dtype)
         check_classification_targets(labels)
-        if first:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit")
-            self.classes_ = np.unique(classes)
-        places = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
-        if (self.classes_[places] != labels).any():
-            unknown = sorted(set(np.asarray(labels).tolist()) - set(self.classes_.tolist()))
+        named = self._named(classes)
+        places = np.searchsorted(named, labels).clip(max=len(named) - 1)
+        if (named[places] != labels).any():
+            unknown = sorted(set(np.asarray(labels).tolist()) - set(named.tolist()))
             raise ValueError(f"y has classes that the first call did not name: {unknown}")
+        self.classes_ = named
         self._learn(rows, places.astype(np.int32))
         return self
 
+    def _named(self, classes: Any) -> np.ndarray:
+        """The classes of the first call, which a later one may repeat."""
+        known = getattr(self, "classes_", None)
+        if classes is None:
+            if known is None:
+                raise ValueError("classes must be passed on the first call to partial_fit")
+            return known
+        named = np.unique(classes)
+        if known is not None and not np.array_equal(known, named):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
+        return named
+
     def _problem(self) -> Problem:
-        make = self.problem or problems.softmax
-        if isinstance(make, Problem):
-            return make
-        return make(features=self.n_features_in_, classes=max(2, len(self.classes_)))
+        make, classes = self.problem or problems.softmax, max(2, len(self.classes_))
+        if not isinstance(make, Problem):
+            make = make(features=self.n_features_in_, classes=classes)
+        return self._checked(make, classes)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class for each row."""
@@ -164,7 +196,9 @@ class OnlineRegressor(RegressorMixin, _Online):  # type: ignore[misc]
 
     def _problem(self) -> Problem:
         make = self.problem or problems.linear
-        return make if isinstance(make, Problem) else make(features=self.n_features_in_)
+        if not isinstance(make, Problem):
+            make = make(features=self.n_features_in_)
+        return self._checked(make, None)
 
     def predict(self, X: Any) -> np.ndarray:
         """The prediction for each row."""
