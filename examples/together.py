@@ -7,7 +7,8 @@ images (FedOGD); alone each learns from its own images with the same model. Both
 step sizes. In the first case every site sees all ten digits: 100 images are few. In the second each site has two
 digits of its own, and what the others know is of no use to it.
 
-Then the first case runs for real: a hub and five sites as processes, with a live page to look at.
+Then the first case runs for real: a hub and five sites as processes, with a live page to look at. Each start has a new
+folder, runs/together/1, 2, ...: in an old one the hub and the sites would go on where they were.
 """
 
 import json
@@ -111,6 +112,8 @@ def live(folder: Path, step: float) -> None:
                 url, secret = printed["url"], ("--credentials", printed["credentials"])
             if "page" in printed:
                 break
+        else:
+            raise SystemExit("the hub has ended before the sites came: its log is above")
         page = printed["page"]
         print(f"the live page of this run: {page}")
         if sys.stdout.isatty():
@@ -128,8 +131,8 @@ def live(folder: Path, step: float) -> None:
         print("  no image has left its site")
     finally:
         for process in (*sites.values(), hub):
-            process.terminate()
-            process.wait()
+            with process:  # waits, and closes its output
+                process.terminate()
 
 
 def started(*words: object, site: str = "") -> "subprocess.Popen[str]":
@@ -154,10 +157,19 @@ def watch(hub: "subprocess.Popen[str]", sites: "dict[str, subprocess.Popen[str]]
     print()
 
 
+def new_folder(folder: Path) -> Path:
+    """Makes the next of the numbered folders inside of `folder`; nothing is deleted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = [int(each.name) for each in folder.iterdir() if each.name.isdecimal()]
+    made = folder / str(max(numbers, default=0) + 1)
+    made.mkdir()
+    return made
+
+
 def main(folder: Path = FOLDER) -> None:
     """Compares, and then runs for real."""
-    folder.mkdir(parents=True, exist_ok=True)
-    live(folder, compared())
+    step = compared()
+    live(new_folder(folder), step)
 
 
 if __name__ == "__main__":
