@@ -30,7 +30,7 @@ from mainstem.base import Algorithm, Problem
 from mainstem.engines.ongoing import Ongoing
 from mainstem.errors import BadData, BadParameter, NotFinite
 from mainstem.parts import optimizer
-from mainstem.run.model_file import decisions
+from mainstem.run.model import decisions
 from mainstem.streams.sample_format import chances
 
 __all__ = ["OnlineClassifier", "OnlineRegressor"]

@@ -132,6 +132,144 @@ def test_several_seeds_and_own_parts_must_be_named(tmp_path: Path) -> None:
         alone.export(tmp_path / "no", client=2)
 
 
+def written(path: Path, about: dict[str, object], **arrays: np.ndarray) -> Path:
+    """A model file of `softmax(2, 3)`, with other entries and arrays."""
+    table = {"name": "softmax", "features": 2, "classes": 3}
+    entries = {"format": 1, "problem": table, **about}
+    both = {"weights": np.zeros((2, 3)), "bias": np.zeros(3)} if "model" not in arrays else {}
+    known = {name: json.dumps(given) for name, given in entries.items()}
+    path.write_bytes(safetensors.numpy.save({**both, **arrays}, known))
+    return path
+
+
+NAN = np.array([0.0, np.nan, 1.0])
+COUNTED = {"preprocessing.count": np.ones(2)}
+SCALE = {"scale": {"name": "standardised"}}
+SEEN = {f"preprocessing.{name}": np.ones((2, 2)) for name in ("mean", "deviation")} | COUNTED
+DAMAGED = {
+    "integers": ({}, {"bias": np.zeros(3, np.int32)}, "bias has numbers of int32"),
+    "truth values": ({}, {"weights": np.zeros((2, 3), bool)}, "weights has numbers of bool"),
+    "NaN": ({}, {"bias": NAN}, "bias is not finite"),
+    "infinity": ({}, {"bias": 1 / np.array([1.0, 2.0, np.inf]) - np.inf}, "bias is not finite"),
+    "shape": ({}, {"bias": np.zeros(4)}, r"bias has the shape \(4,\), the model's has \(3,\)"),
+    "more arrays": (
+        {},
+        {"other": np.zeros(4)},
+        r"it has the arrays \['bias', 'other', 'weights'\]",
+    ),
+    "labels: 5": ({"labels": 5}, {}, "labels must be 3 different words or numbers, got 5"),
+    "labels: text": ({"labels": "abc"}, {}, "labels must be 3 different"),
+    "few labels": ({"labels": ["a", "b"]}, {}, "labels must be 3 different"),
+    "many labels": ({"labels": list("abcd")}, {}, "labels must be 3 different"),
+    "equal labels": ({"labels": ["a", "b", "a"]}, {}, "labels must be 3 different"),
+    "lists as labels": ({"labels": [[1], [2], [3]]}, {}, "labels must be 3 different"),
+    "features: 5": ({"features": 5}, {}, "features must be names, got 5"),
+    "a feature's name": ({"features": ["a", 2]}, {}, "features must be names"),
+    "few features": ({"features": ["a"]}, {}, "it names 1 features, and softmax"),
+    "equal features": ({"features": ["a", "a"]}, {}, "features must be different"),
+    "huge problem": (
+        {"problem": {"name": "softmax", "features": 10**12, "classes": 3}},
+        {},
+        r"weights has the shape \(2, 3\), the model's has \(1000000000000, 3\)",
+    ),
+    "huge network": (
+        {"problem": {"name": "mlp", "features": 10**12, "classes": 3, "hidden": [10**12]}},
+        {},
+        r"the model has \['0.bias', '0.weights', '1.bias', '1.weights'\]",
+    ),
+    "a list as problem": ({"problem": [1]}, {}, "wants a table with a name"),
+    "no problem": ({"problem": None}, {}, "wants a table with a name"),
+    "wrong arguments": (
+        {"problem": {"name": "softmax", "features": "x", "classes": 3}},
+        {},
+        "features must be",
+    ),
+    "a problem of code": (
+        {"problem": {"name": "custom", "init": "a", "apply": "b", "loss": "c"}},
+        {},
+        r"load_model\(path, problem=",
+    ),
+    "a number": (
+        {"problem": {"name": "linear", "features": 2}, "labels": [1, 2]},
+        {"model": np.zeros(3)},
+        "it has labels, but linear.* predicts a number",
+    ),
+    "preprocessing: 5": ({"preprocessing": 5}, {}, "preprocessing must be tables of missing and"),
+    "another part": ({"preprocessing": {"codec": {}}}, {}, "preprocessing must be tables"),
+    "a codec": ({"preprocessing": {"scale": {"name": "half"}}}, {}, "must fill or scale features"),
+    "arrays of nobody": ({}, SEEN, "names no preprocessing"),
+    "no deviations": (
+        {"preprocessing": SCALE, "clients": ["a", "b"]},
+        {k: v for k, v in SEEN.items() if not k.endswith("deviation")},
+        "must be .'count', 'deviation', 'mean'., with a row for each client",
+    ),
+    "another count": (
+        {"preprocessing": SCALE, "clients": ["a", "b"]},
+        {**SEEN, "preprocessing.count": np.ones(3)},
+        "with a row for each client",
+    ),
+    "NaN means": (
+        {"preprocessing": SCALE, "clients": ["a", "b"]},
+        {**SEEN, "preprocessing.mean": np.full((2, 2), np.nan)},
+        "preprocessing.mean must be finite",
+    ),
+    "negative count": (
+        {"preprocessing": SCALE, "clients": ["a", "b"]},
+        {**SEEN, "preprocessing.count": -np.ones(2)},
+        "preprocessing.count must be at least 0",
+    ),
+    "wide means": (
+        {"preprocessing": SCALE, "clients": ["a", "b"], "features": ["u", "v"]},
+        {**COUNTED, **{k: np.ones((2, 9)) for k in SEEN if k not in COUNTED}},
+        r"preprocessing.\* has 9 features, and softmax.*the shape \(2,\)",
+    ),
+    "one client": ({"preprocessing": SCALE, "clients": ["a"]}, SEEN, "clients must be 2 different"),
+    "clients: 5": ({"preprocessing": SCALE, "clients": 5}, SEEN, "clients must be 2 different"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_content_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    about, arrays, why = DAMAGED[name]
+    path = written(tmp_path / "model.safetensors", about, **arrays)
+    with pytest.raises(BadData, match=why) as refused:
+        ms.load_model(path)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 400 + len(str(path))
+    assert str(refused.value).count(str(path)) == 1
+
+
+def test_an_error_without_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "model.safetensors", {})
+    assert ms.load_model(path).predict([[1.0, 2.0]]).tolist() == [0]
+
+    def no_text(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(safetensors, "safe_open", no_text)
+    with pytest.raises(BadData, match="is not a model: MemoryError"):
+        ms.load_model(path)
+
+
+def test_labels_that_are_not_one_for_each_class_are_not_exported(tmp_path: Path) -> None:
+    stream = ms.streams.arrays(ROWS, np.where(TWO, "on", "off"), clients=2)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.softmax(4, 3), stream, steps=5)
+    with pytest.raises(BadData, match="2 labels and the problem 3 classes"):
+        run.export(tmp_path / "model.safetensors")
+
+
+def test_no_row_of_the_data_is_in_the_file(tmp_path: Path) -> None:
+    stream = ms.streams.arrays(ROWS[:12], NUMBERS[:12], keys=np.arange(12) % 2)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.linear(4), stream, steps=3)
+    for kind in ("safetensors", "onnx"):
+        data = run.export(tmp_path / f"model.{kind}").read_bytes()
+        for number in (*ROWS[:12].ravel(), *NUMBERS[:12]):
+            assert repr(float(number)).encode() not in data
+    about = ms.load_model(tmp_path / "model.safetensors").about
+    assert about["stream"]["name"] == "arrays"
+    assert about["stream"]["features"].startswith("array ")
+
+
 def test_a_bad_file_is_refused_in_one_line(tmp_path: Path) -> None:
     path = trained("softmax").export(tmp_path / "model.safetensors")
     good = path.read_bytes()

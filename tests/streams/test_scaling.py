@@ -6,7 +6,8 @@ import pytest
 from river.preprocessing import StandardScaler
 
 import mainstem as ms
-from mainstem.parts import last_value, standardised
+from mainstem.parts import last_value, running_mean, standardised
+from mainstem.parts.scaling import following, prepared, seen
 
 DRAW = np.random.default_rng(0)
 ROWS = DRAW.normal(100.0, 3.0, size=(40, 2))
@@ -58,6 +59,23 @@ def test_files_and_frames_do_the_same_and_leave_indicators_alone(tmp_path):
     mine = framed.features_prepared[KEYS == 0]
     assert np.allclose(spool[: len(mine)], mine, atol=1e-3)
     assert set(np.unique(framed.features_prepared[:, 2:])) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("scale", [None, standardised()], ids=str)
+@pytest.mark.parametrize(
+    "missing",
+    [None, last_value(start=7.0), running_mean(start=7.0), running_mean(indicator=True)],
+    ids=str,
+)
+def test_the_next_row_needs_no_earlier_ones(missing, scale):
+    rows = np.where((DRAW.uniform(size=ROWS.shape) < 0.4) & (missing is not None), np.nan, ROWS)
+    rows[:6, 1] = 5.0  # constant at first
+    whole = prepared(rows, missing, scale)
+    for n in range(len(rows)):
+        found = following(rows[n : n + 1], seen(rows[:n], missing, scale), missing, scale)
+        assert np.allclose(found, whole[n : n + 1], atol=1e-9)
+    several = following(rows[-3:], seen(rows[:-3], missing, scale), missing, scale)
+    assert np.allclose(several[0], whole[-3], atol=1e-9)  # each is the next one
 
 
 def test_rows_that_are_dealt_at_random_are_refused():

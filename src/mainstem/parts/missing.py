@@ -17,6 +17,11 @@ class Missing(Value):
     def past(self, rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """What each row is filled with, from the earlier rows alone; `gaps` tells what is missing."""
 
+    def next_fill(self, rows: np.ndarray) -> np.ndarray:
+        """What gaps in the row after these rows [n, F] are filled with: [F]."""
+        after = np.concatenate([rows, np.full((1, rows.shape[1]), np.nan)]).astype(np.float64)
+        return self.past(after, np.isnan(after))[-1]
+
     def width(self, features: int) -> int:
         """The number of features after filling."""
         return 2 * features if self.indicator else features

@@ -1,6 +1,7 @@
 """Scaling: features in units of what a client has seen so far."""
 
 import abc
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,6 +15,14 @@ class Scale(Value):
     @abc.abstractmethod
     def scaled(self, rows: np.ndarray) -> np.ndarray:
         """The rows [n, F] of a client in the order of its steps, each scaled by itself and the earlier rows."""
+
+    @abc.abstractmethod
+    def seen(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What a client knows after these rows [n, F], or after none: numbers, and arrays [F]."""
+
+    @abc.abstractmethod
+    def following(self, rows: np.ndarray, seen: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The rows [n, F], each scaled as the next row of a client that knows `seen`."""
 
 
 @value
@@ -36,6 +45,24 @@ class standardised(Scale):
         apart = deviation > 1e-12 * np.abs(mean)  # else it is rounding
         return np.where(apart, (wide - mean) / np.where(apart, deviation, 1), 0).astype(rows.dtype)
 
+    def seen(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        wide, count = rows.astype(np.float64), len(rows)
+        none = np.zeros(rows.shape[1])
+        return {
+            "count": np.array(count, np.float64),
+            "mean": wide.mean(axis=0) if count else none,
+            "deviation": wide.std(axis=0) if count else none,
+        }
+
+    def following(self, rows: np.ndarray, seen: Mapping[str, np.ndarray]) -> np.ndarray:
+        wide, count = rows.astype(np.float64), seen["count"] + 1
+        before = seen["mean"]
+        mean = before + (wide - before) / count
+        squares = seen["count"] * seen["deviation"] ** 2 + (wide - before) * (wide - mean)
+        deviation = np.sqrt(np.maximum(squares, 0) / count)
+        apart = deviation > 1e-12 * np.abs(mean)
+        return np.where(apart, (wide - mean) / np.where(apart, deviation, 1), 0).astype(rows.dtype)
+
 
 def prepared(rows: np.ndarray, missing: Missing | None, scale: Scale | None) -> np.ndarray:
     """The rows of a client without gaps, and scaled; indicators of gaps are not scaled."""
@@ -44,3 +71,35 @@ def prepared(rows: np.ndarray, missing: Missing | None, scale: Scale | None) -> 
     if scale is None:
         return filled
     return np.concatenate([scale.scaled(filled[:, :features]), filled[:, features:]], axis=1)
+
+
+def seen(rows: np.ndarray, missing: Missing | None, scale: Scale | None) -> dict[str, np.ndarray]:
+    """What a client knows after these rows, by which its next row is prepared; see `following`."""
+    found = {} if missing is None else {"fill": missing.next_fill(rows)}
+    if scale is None:
+        return found
+    filled = rows if missing is None else missing.fill(rows)[:, : rows.shape[1]]
+    return found | scale.seen(filled)
+
+
+def following(
+    rows: np.ndarray,
+    known: Mapping[str, np.ndarray],
+    missing: Missing | None,
+    scale: Scale | None,
+) -> np.ndarray:
+    """The rows, each prepared as the next one of a client that knows what `seen` returned.
+
+    >>> from mainstem.parts.missing import last_value
+    >>> part, rows = last_value(), np.array([[1.0], [3.0], [np.nan], [2.0]])
+    >>> following(rows[3:], seen(rows[:3], part, standardised()), part, standardised()).round(9).tolist()
+    [[-0.301511345]]
+    >>> prepared(rows, part, standardised())[3:].round(9).tolist()
+    [[-0.301511345]]
+    """
+    gaps = np.isnan(rows)
+    filled = rows if missing is None else np.where(gaps, known["fill"], rows)
+    scaled = filled if scale is None else scale.following(filled, known)
+    if missing is None or not missing.indicator:
+        return scaled
+    return np.concatenate([scaled, gaps], axis=1, dtype=scaled.dtype)

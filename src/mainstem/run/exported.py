@@ -1,6 +1,6 @@
 """Export: the final model of a run as a file for other programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,10 @@ import numpy as np
 from mainstem.base import Flat, Problem
 from mainstem.errors import BadData, BadParameter
 from mainstem.run.model_file import save_model
+from mainstem.run.preparation import history, parts_in
+from mainstem.value import fingerprint
+
+ROWS = "features", "target", "keys"  # of the stream `arrays`
 
 
 def exported(
@@ -19,13 +23,18 @@ def exported(
         raise BadData("export: the run's problem is not known: ms.load(folder, problem=...)")
     model = _model(run, run.problem, client, seed)
     stream, settings = run.spec["stream"], run.spec["simulate"]
+    if run.labels is not None and len(run.labels) != run.problem.classes:
+        raise BadData(
+            f"export: the data has {len(run.labels)} labels and the problem {run.problem.classes} classes: which "
+            "label would the others be? Take a problem with as many classes"
+        )
     about = {
         "problem": run.spec["problem"],
         "labels": None if run.labels is None else list(run.labels),
         "features": _names(stream.get("features") if features is None else features),
-        "preprocessing": {k: stream[k] for k in ("missing", "scale") if k in stream} or None,
+        "preprocessing": parts_in(stream),
         "algorithm": run.spec["algorithm"][0],
-        "stream": stream,
+        "stream": _without_rows(stream),
         "steps": run.summary.steps,
         "seed": run.summary.seeds[0] if seed is None else seed,
         "client": client,
@@ -35,7 +44,20 @@ def exported(
         from mainstem.run.onnx_file import save_onnx  # imports what no other run needs
 
         return save_onnx(path, run.problem, model, _shape(run, run.problem), about)
-    return save_model(path, model, about)
+    arrays: dict[str, np.ndarray] = {}
+    if about["preprocessing"]:
+        names, arrays = history(run.stream, run.summary.steps, client)
+        about["clients"] = names or None
+    return save_model(path, model, about, beside=arrays)
+
+
+def _without_rows(stream: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a stream with fingerprints in the place of rows: a model goes where the data may not."""
+    found = {k: _without_rows(it) if isinstance(it, Mapping) else it for k, it in stream.items()}
+    rows = [name for name in ROWS if isinstance(found.get(name), list)]
+    if stream.get("name") == "arrays":
+        found |= {name: fingerprint(np.asarray(found[name])) for name in rows}
+    return found
 
 
 def _model(run: Any, problem: Problem, client: int | None, seed: int | None) -> Any:

@@ -1,32 +1,40 @@
 """Model files: a model as safetensors, with all that a prediction needs, for any program."""
 
-import functools
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mainstem import experiment, problems
-from mainstem.base import At, Problem
+from mainstem.base import Problem
 from mainstem.disk import write
 from mainstem.errors import BadData, MainstemError
-from mainstem.streams.sample_format import SampleFormat
+from mainstem.run.model import Model
+from mainstem.run.preparation import PREFIX, Preparation, preparation_of
+from mainstem.streams.sample_format import HASHED
 
 FORMAT = 1  # of the entries beside the tensors: docs/formats/model.md
-ROWS = 4096  # that are predicted at a time
+MOST_WORDS = 200  # letters of a fault that are shown
 
 
-def save_model(path: Path, model: Any, about: Mapping[str, Any], mode: int = 0o666) -> Path:
-    """Writes the arrays of a model, by the names that they have in the problem, and JSON about it."""
+def save_model(
+    path: Path,
+    model: Any,
+    about: Mapping[str, Any],
+    mode: int = 0o666,
+    beside: Mapping[str, np.ndarray] | None = None,
+) -> Path:
+    """Writes the arrays of a model, by their names in the problem, arrays `beside` it, and JSON about it."""
     known = {"format": FORMAT, "mainstem": metadata.version("mainstem"), **about}
     entries = {name: json.dumps(given) for name, given in known.items() if given is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write(path, _safetensors().numpy.save(tensors(model), entries), mode)
+    data = _safetensors().numpy.save({**(beside or {}), **tensors(model)}, entries)
+    return write(path, data, mode)
 
 
 def tensors(model: Any) -> dict[str, np.ndarray]:
@@ -35,15 +43,17 @@ def tensors(model: Any) -> dict[str, np.ndarray]:
     >>> list(tensors({"layer": {"w": np.zeros(2), "b": np.zeros(1)}})), list(tensors(np.zeros(3)))
     (['layer.b', 'layer.w'], ['model'])
     """
+    return {name: np.asarray(leaf, order="C") for name, leaf in _named(model)}
+
+
+def _named(model: Any) -> list[tuple[str, Any]]:
+    """The leaves of a model, with their names."""
     leaves = jax.tree_util.tree_leaves_with_path(model)
     names = (jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves)
-    return {
-        name or "model": np.asarray(leaf, order="C")
-        for name, (_, leaf) in zip(names, leaves, strict=True)
-    }
+    return [(name or "model", leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
 
 
-def load_model(path: str | Path, *, problem: Problem | None = None) -> "Model":
+def load_model(path: str | Path, *, problem: Problem | None = None) -> Model:
     """The model in a file of `run.export` or of a hub, ready to predict. No run folder is needed.
 
     Pass the `problem` if it is your own code.
@@ -58,113 +68,131 @@ def load_model(path: str | Path, *, problem: Problem | None = None) -> "Model":
     True
     """
     place = Path(path)
+    reader = _safetensors()
     try:
-        with _safetensors().safe_open(place, "np") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            about = {name: json.loads(given) for name, given in (file.metadata() or {}).items()}
-        _check_format(about)
+        arrays, about = _read(reader, place)
     except FileNotFoundError:
         raise BadData(f"{place}: there is no such file") from None
     except Exception as error:  # whatever is wrong with it
-        raise BadData(f"{place}: is not a model: {str(error).splitlines()[0]}") from None
-    table = about.get("problem")
+        raise BadData(f"{place}: is not a model: {_in_one_line(error)}") from None
     if problem is None:
-        try:
-            problem = experiment.made(str(place), problems, table)
-        except MainstemError as error:
-            raise BadData(f"{error}: load_model(path, problem=...)") from None
-    shapes = {name: tuple(each.shape) for name, each in tensors(_empty(problem.shapes)).items()}
-    if {name: each.shape for name, each in arrays.items()} != shapes:
-        raise BadData(f"{place}: has other arrays than the model of {problem}, {shapes}")
-    leaves = [arrays[name] for name in tensors(_empty(problem.shapes))]
-    params = jax.tree.unflatten(jax.tree.structure(problem.shapes), leaves)
-    return Model(problem, params, about)
+        problem = _problem(place, about.get("problem"))
+    if problem.classes is None and problem.scored is None:
+        raise BadData(f"{place}: {problem} predicts neither a label nor a number")
+    try:
+        params = _params(problem, arrays)
+        _check_labels(problem, about.get("labels"))
+        preparation = preparation_of(about, _beside(problem, arrays))
+        _check_features(problem, about.get("features"), preparation)
+    except Exception as error:
+        raise BadData(f"{place}: cannot be used: {_in_one_line(error)}") from None
+    return Model(problem, params, about, preparation)
 
 
-def _check_format(about: Mapping[str, Any]) -> None:
-    found = about.get("format")
-    if found != FORMAT:
-        raise ValueError(
-            f"it is of format {found!r}, this version of mainstem reads format {FORMAT}"
-        )
+def checked(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises `BadData` unless these are the arrays of a model: with these shapes, of finite numbers."""
+    if arrays.keys() != shapes.keys():
+        raise BadData(f"it has the arrays {sorted(arrays)}, the model has {sorted(shapes)}")
+    for name, array in arrays.items():
+        if array.shape != shapes[name]:
+            raise BadData(f"{name} has the shape {array.shape}, the model's has {shapes[name]}")
+        if not np.issubdtype(array.dtype, np.floating):
+            raise BadData(f"{name} has numbers of {array.dtype}, not of a floating-point type")
+        if not np.isfinite(array).all():
+            raise BadData(f"{name} is not finite")
 
 
-class Model:
-    """A model that predicts. It does not learn."""
-
-    def __init__(self, problem: Problem, params: Any, about: Mapping[str, Any]):
-        if problem.classes is None and problem.scored is None:
-            raise BadData(f"load_model: {problem} predicts neither a label nor a number")
-        self.problem = problem
-        self.params = params
-        self.about = dict(about)  # what the file says of its origin
-        self._dtype = np.asarray(jax.tree.leaves(params)[0]).dtype
-        features = about.get("features")
-        named = tuple(features) if isinstance(features, list) else features
-        self.format = SampleFormat(problem, self._dtype, named, about.get("labels"))
-
-    def __repr__(self) -> str:
-        return f"<Model of {self.problem}>"
-
-    @property
-    def labels(self) -> tuple[Any, ...] | None:
-        """The label of each class, in the order of `predict_proba`; None: the target is a number."""
-        if self.problem.classes is None:
-            return None
-        return tuple(self.about.get("labels") or range(self.problem.classes))
-
-    def predict_one(self, x: Any) -> Any:
-        """The prediction for one sample, a dict or an array: a number, or a label."""
-        return self.format.label(self._decisions([x])[0])
-
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each label for one sample."""
-        return self.format.probabilities(self._decisions([x])[0])
-
-    def predict(self, xs: Any) -> np.ndarray:
-        """The predictions for rows: an array, a data frame with the names of the features, or a list of dicts."""
-        return np.array([self.format.label(each) for each in self._decisions(xs)])
-
-    def predict_proba(self, xs: Any) -> np.ndarray:
-        """The probabilities of the labels for rows: [rows, labels]."""
-        found = [self.format.probabilities(each) for each in self._decisions(xs)]
-        return np.array([list(each.values()) for each in found])
-
-    def _decisions(self, xs: Any) -> np.ndarray:
-        with jax.enable_x64(self._dtype == np.float64):
-            return decisions(self.problem, self.params, self._rows(xs))
-
-    def _rows(self, xs: Any) -> Any:
-        if hasattr(xs, "to_dict") and hasattr(xs, "columns"):  # a data frame
-            named = self.format.named
-            xs = xs[list(named)].to_numpy() if named else xs.to_numpy()
-        rows: Sequence[Any] = [self.format.shown(x) for x in xs]
-        if not rows:
-            raise BadData("predict: wants at least one row")
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+def _read(reader: Any, place: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the entries of a file."""
+    with reader.safe_open(place, "np") as file:
+        about = {name: json.loads(given) for name, given in (file.metadata() or {}).items()}
+        found = about.get("format")
+        if found != FORMAT:
+            raise BadData(
+                f"it is of format {found!r}, this version of mainstem reads format {FORMAT}"
+            )
+        return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118
 
 
-def decisions(problem: Problem, params: Any, shown: Any) -> np.ndarray:
-    """The decisions of a model for rows."""
-    parts = [
-        np.asarray(_decide(problem, params, _part(shown, begin)))
-        for begin in range(0, len(jax.tree.leaves(shown)[0]), ROWS)
-    ]
-    return np.concatenate(parts)
+def _problem(place: Path, table: Any) -> Problem:
+    """The problem that the file names."""
+    try:
+        found: Problem = experiment.made(str(place), problems, table)
+        _ = found.shapes
+    except Exception as error:  # whatever the table contains
+        text = _in_one_line(error)
+        where = "" if text.startswith(str(place)) else f"{place}: "
+        raise BadData(
+            f"{where}{text}: if the problem is your own code, load_model(path, problem=...)"
+        ) from None
+    return found
 
 
-def _part(shown: Any, begin: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[begin : begin + ROWS], shown)
+def _params(problem: Problem, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The model in the form of the problem. What the problem claims is compared, and not allocated."""
+    shapes = {name: tuple(leaf.shape) for name, leaf in _named(problem.shapes)}
+    mine = {name: array for name, array in arrays.items() if not is_beside(name, shapes)}
+    checked(mine, shapes)
+    structure = jax.tree.structure(problem.shapes)
+    return jax.tree.unflatten(structure, [mine[name] for name in shapes])
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _decide(problem: Problem, params: Any, shown: Any) -> Any:
-    at = At(jnp.asarray(1), jnp.asarray(0), jnp.zeros(2, jnp.uint32))
-    return jax.vmap(lambda x: problem.decide(params, x, at))(shown)
+def _beside(problem: Problem, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    names = dict(_named(problem.shapes))
+    return {name: array for name, array in arrays.items() if is_beside(name, names)}
 
 
-def _empty(shapes: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, bool), shapes)
+def is_beside(name: str, model: Mapping[str, Any]) -> bool:
+    """Whether the array with this name is not of the model, but of its preparation."""
+    return name.startswith(PREFIX) and name not in model
+
+
+def _check_labels(problem: Problem, labels: Any) -> None:
+    """Raises an error for labels that are not one for each class."""
+    if labels is None:
+        return
+    if problem.classes is None:
+        raise BadData(f"it has labels, but {problem} predicts a number")
+    wanted = f"labels must be {problem.classes} different words or numbers"
+    if not isinstance(labels, list) or not all(map(_is_label, labels)):
+        raise BadData(f"{wanted}, got {labels!r}")
+    if len(labels) != problem.classes or len(set(labels)) != len(labels):
+        raise BadData(f"{wanted}, got {labels!r}")
+
+
+def _is_label(given: Any) -> bool:
+    return isinstance(given, str | int) or (isinstance(given, float) and math.isfinite(given))
+
+
+def _check_features(problem: Problem, names: Any, preparation: Preparation | None) -> None:
+    """Raises an error for names of features that are not one for each feature, or a preparation of others."""
+    if preparation is not None and preparation.shape is not None:
+        (features,) = preparation.shape
+        _check_width(problem, preparation, features, f"{PREFIX}* has")
+    if names is None or names == HASHED:
+        return
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadData(f"features must be names, got {names!r}")
+    if len(set(names)) != len(names):
+        raise BadData(f"features must be different names, got {names!r}")
+    _check_width(problem, preparation, len(names), "it names")
+
+
+def _check_width(
+    problem: Problem, preparation: Preparation | None, features: int, has: str
+) -> None:
+    shape, count = problem.shape, features
+    if preparation is not None:
+        count = preparation.width(features)
+    if isinstance(shape, tuple) and len(shape) == 1 and shape != (count,):
+        raise BadData(f"{has} {features} features, and {problem} the shape {shape}")
+
+
+def _in_one_line(error: Exception) -> str:
+    """The first line of an error's text, or its name if it has none."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    text = first or type(error).__name__
+    return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
 
 
 def _safetensors() -> Any:

@@ -352,7 +352,8 @@ class Run:
 
         The server's model, or that of a `client`, which is needed if clients have an own part; `seed` is needed
         if the run has several. `features` are their names, by which a loaded model takes dicts and data frames; by
-        default those that the stream was given. Beside the arrays are the problem, the labels, and what was run.
+        default those that the stream was given. Beside the arrays are the problem, the labels, what was run, and
+        what each client's features are filled and scaled by.
         """
         return exported(self, Path(path), client, seed, features)
 

@@ -11,7 +11,7 @@ from mainstem import check
 from mainstem.base import At, Drawn, Sample, Sampler
 from mainstem.errors import BadData, BadParameter
 from mainstem.parts.missing import Missing
-from mainstem.parts.scaling import Scale, prepared
+from mainstem.parts.scaling import Scale, prepared, seen
 from mainstem.streams.columns import is_empty
 from mainstem.streams.deal import Deal, Dealt, by_key, evenly
 from mainstem.streams.hosted import Hosted
@@ -107,6 +107,20 @@ class Rows(Hosted):
         for rows in shares:
             found[rows] = prepared(shown[rows].astype(found.dtype), missing, scale)
         return found
+
+    @property
+    def names(self) -> tuple[Any, ...] | None:
+        _, _, keys, deal = self.table
+        if keys is None or not isinstance(deal, by_key):
+            return None
+        return tuple(np.unique(keys).tolist())
+
+    def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
+        shown, shares = self.table.features, self.dealt.shares()
+        if shares is None or isinstance(shown, sparse_rows):
+            return None
+        rows = shown[shares[k][:steps]].astype(np.result_type(shown, np.float32))
+        return seen(rows, self.missing, self.scale)
 
     @property
     def steps(self) -> int | None:

@@ -17,7 +17,7 @@ import numpy as np
 from mainstem.base import At, Sample, Sampler
 from mainstem.errors import BadData, MainstemError
 from mainstem.parts.missing import Missing
-from mainstem.parts.scaling import Scale
+from mainstem.parts.scaling import Scale, seen
 from mainstem.streams import parquet_files, parquet_folder
 from mainstem.streams.deal import ENDS, SILENT, has_gaps, last_step
 from mainstem.streams.hosted import Hosted
@@ -104,6 +104,15 @@ class File(Hosted):
     def clients(self) -> int:
         """The number of distinct keys, or of files; 1 for a file without a key column."""
         return len(self.source.names)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return tuple(self.source.names)
+
+    def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
+        if not isinstance(self.source, Spool):
+            return None
+        return seen(self.source.history(k, steps), self.missing, self.scale)
 
     @property
     def steps(self) -> int | None:

@@ -3,6 +3,8 @@
 import abc
 from typing import Any
 
+import numpy as np
+
 from mainstem.base import At, Sample, Sampler, Stream
 
 
@@ -13,6 +15,15 @@ class Hosted(Stream):
     @abc.abstractmethod
     def device(self) -> Sampler:
         """The sampler that turns pieces into samples."""
+
+    @property
+    def names(self) -> tuple[Any, ...] | None:
+        """The name of each client in the data; None: they have numbers."""
+        return None
+
+    def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
+        """What client k knows after its first steps, by which its next row is prepared; None: not known."""
+        return None
 
     def sample(self, piece: Any, at: At, drawn: Any) -> Sample:
         return self.device.sample(piece, at, drawn)

@@ -22,8 +22,13 @@ class SampleFormat:
         dtype: np.dtype[Any],
         features: tuple[str, ...] | str | None,
         labels: Sequence[Any] | None,
+        *,
+        shape: Any = None,
+        gaps: bool = False,
     ):
+        """`shape` is that of features that are still to be prepared; with `gaps` they may be NaN."""
         self._problem, self._dtype = problem, dtype
+        self._shape, self._gaps = problem.shape if shape is None else shape, gaps
         self.hashes = features == HASHED  # words and any keys are features
         self._features = features
         self._labels = None if labels is None else tuple(labels)
@@ -37,7 +42,7 @@ class SampleFormat:
 
     def shown(self, x: Any) -> Any:
         """Features as the problem takes them."""
-        wanted = self._problem.shape
+        wanted = self._shape
         if not isinstance(x, Mapping | np.ndarray | Sequence) and hasattr(x, "to_dict"):
             x = _by_name(x)
         if isinstance(x, Mapping):
@@ -68,7 +73,8 @@ class SampleFormat:
             raise BadData(f"x must be numbers, got {x!r}") from None
         if shape is not None and array.shape != tuple(shape):
             raise BadData(f"x must have the shape {shape}, got {array.shape}")
-        if np.count_nonzero(np.isfinite(array)) < array.size:  # twice as quick as `all`
+        finite = ~np.isinf(array) if self._gaps else np.isfinite(array)
+        if np.count_nonzero(finite) < array.size:  # twice as quick as `all`
             raise BadData("x must be finite")
         return array
 

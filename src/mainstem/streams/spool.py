@@ -52,6 +52,7 @@ class Spool:
     lengths: np.ndarray
     names: list[str]
     labels: Labels | None
+    raw: np.ndarray  # the features before they were filled and scaled
     largest_class: int | None = None  # `targets` has them all
 
     def read(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,6 +61,10 @@ class Spool:
         found = np.asarray(self.features[rows]), np.asarray(self.target[rows])
         _release(self.features, self.target)
         return found
+
+    def history(self, k: int, steps: int) -> np.ndarray:
+        """The first rows of client k, as the file has them."""
+        return np.array(self.raw[self.begins[k] :][: min(steps, self.lengths[k])])
 
     def targets(self) -> np.ndarray:
         """All targets, in the order of the file."""
@@ -116,9 +121,10 @@ def _filled(read: Callable[[], Iterator[Piece]], asked: Asked, folder: Path) -> 
         hidden[place] = ordered[row : row + len(names)] = values
         row += len(names)
         _release(shown, hidden, ordered)
+    raw = shown
     if asked.missing is not None or asked.scale is not None:
         shown = _prepared(folder / "prepared", asked, shown, begins, lengths)
-    return Spool(shown, hidden, ordered, begins, lengths, clients, labels)
+    return Spool(shown, hidden, ordered, begins, lengths, clients, labels, raw)
 
 
 def _clients(piece: Piece, key: str | None) -> np.ndarray:

@@ -12,7 +12,7 @@ from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.state_format import unpack
 from mainstem.errors import BadData
-from mainstem.run.model_file import save_model, tensors
+from mainstem.run.model_file import checked, is_beside, save_model, tensors
 
 MODEL = "model.safetensors"
 
@@ -23,7 +23,8 @@ def write_model(folder: Path, aggregator: Aggregator) -> Path:
     rules = document.rules
     about = {"run": rules.run, "merge": aggregator.version, "step": aggregator.step}
     about |= {"features": rules.features, "labels": rules.labels}
-    about |= {"problem": document.content["problem"]}
+    about |= {name: document.content[name] for name in ("problem", "algorithm")}
+    about |= {"dtype": rules.dtype, "seed": rules.seed}
     return save_model(folder / MODEL, nested(document, aggregator.model), about, PRIVATE)
 
 
@@ -47,7 +48,9 @@ def read_model(path: Path, document: RunDocument) -> np.ndarray:
     except safetensors.SafetensorError as error:
         raise BadData(f"{path}: is not a model: {error}") from None
     wanted = tensors(nested(document, np.zeros(document.broadcast, document.dtype)))
-    shapes = {name: each.shape for name, each in wanted.items()}
-    if {name: each.shape for name, each in named.items()} != shapes:
-        raise BadData(f"{path}: has other tensors than the run's model, {shapes}")
+    named = {name: each for name, each in named.items() if not is_beside(name, wanted)}
+    try:
+        checked(named, {name: each.shape for name, each in wanted.items()})
+    except BadData as error:
+        raise BadData(f"{path}: is not the run's model: {error}") from None
     return np.concatenate([named[name].ravel() for name in wanted])
