@@ -12,7 +12,15 @@ Rows = Sequence[Mapping[str, Any]]
 
 DECIMALS = 4, 10  # of a number: at least and at most
 EQUAL = 1e-6  # of a value: a smaller standard error is one of rounding
-SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
+SPECIAL = {letter: f"\\{letter}" for letter in "_%&#${}"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}  # in LaTeX
+POWER = re.compile(r"e([+-])0*(\d+)")
 
 
 def columns(rows: Rows) -> dict[str, bool]:
@@ -169,11 +177,13 @@ def latex(rows: Rows) -> str:
 
 
 def _latex_cell(row: Mapping[str, Any], name: str) -> str:
-    shown = cell(row, name, between=r" \pm ")
-    power = re.fullmatch(r"(.*)e\+0*(\d+)", shown)
-    if power is not None:
-        shown = rf"{power[1]} \times 10^{{{power[2]}}}"
-    return f"${shown}$" if "\\" in shown else _escaped(shown)
+    shown = _escaped(cell(row, name))
+    if not isinstance(row.get(name), int | float):
+        return shown
+    # A number with an error or a power of ten is a formula; other numbers are text.
+    powers = POWER.sub(lambda it: rf" \times 10^{{{it[1].strip('+')}{it[2]}}}", shown)
+    formula = powers.replace("±", r"\pm")
+    return shown if formula == shown else f"${formula}$"
 
 
 def _escaped(word: str) -> str:
