@@ -77,6 +77,37 @@ def test_lockstep_ends_with_the_name_of_a_site_that_is_gone():
         strategy.finish(nodes)
 
 
+@pytest.mark.parametrize("sites", [3, 0])
+def test_lockstep_does_not_wait_for_ever_for_a_site_that_never_comes(sites):
+    strategy = flower.Strategy(experiment(FEDOGD))
+    missing = rf"digits: {CLIENTS - sites} of 4 sites have not come in 0\.7 seconds"
+    with pytest.raises(MainstemError, match=missing):
+        strategy.finish(Nodes(flower.client_app(STREAM), PLACES[:sites]), timeout=0.7)
+
+
+def test_the_free_pace_begins_without_a_site_that_never_comes(caplog):
+    strategy = flower.Strategy(experiment(FEDOGD, pace="free"))
+    strategy.finish(Nodes(flower.client_app(STREAM), PLACES[:3]), timeout=0.7)
+    assert strategy.steps.tolist() == [STEPS] * 3 + [0]
+    assert "1 of 4 sites have not come" in caplog.text
+    nobody = flower.Strategy(experiment(FEDOGD, pace="free"))
+    with pytest.raises(MainstemError, match="4 of 4 sites have not come"):
+        nobody.finish(Nodes(flower.client_app(STREAM), []), timeout=0.7)
+
+
+def test_a_site_that_comes_later_is_waited_for():
+    class Late(Nodes):
+        looks = 0
+
+        def get_node_ids(self):
+            self.looks += 1
+            return super().get_node_ids()[: None if self.looks > 2 else 3]
+
+    strategy = flower.Strategy(experiment(FEDOGD))
+    strategy.finish(Late(flower.client_app(STREAM), PLACES), timeout=60)
+    is_simulated(strategy, FEDOGD)
+
+
 def test_lockstep_refuses_a_site_that_has_lost_its_state(caplog):
     strategy = flower.Strategy(experiment(FEDOGD))
     nodes = Nodes(flower.client_app(STREAM), PLACES)

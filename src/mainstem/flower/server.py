@@ -22,6 +22,7 @@ from mainstem.flower.client import TABLE
 from mainstem.run.model_file import tensors
 
 BLOCK = 10**6
+TIMEOUT = 3600.0  # seconds
 LOOK = 0.5  # seconds between two looks for nodes
 
 
@@ -29,12 +30,13 @@ def server_app(
     experiment: str | Path | Mapping[str, Any],
     *,
     folder: str | Path | None = None,
-    timeout: float = 3600.0,
+    timeout: float = TIMEOUT,
 ) -> ServerApp:
     """The app of the server: all steps of a run.
 
     `experiment` is a run document, as `mainstem hub` takes it: its file or its content. `timeout` is how many
-    seconds a round waits for sites. The last model is written to the `folder`, as `model.safetensors`.
+    seconds a round waits for answers, and the first one for sites. The last model is written to the `folder`, as
+    `model.safetensors`.
     """
 
     def main(grid: Grid, context: Context) -> None:
@@ -68,6 +70,7 @@ class Strategy(strategies.Strategy):  # type: ignore[misc] # Flower is not there
         self._aggregator = Aggregator(document)
         self._aggregator.begin_epoch(1, 1)
         self._clients: dict[int, int] = {}  # places in the roster, by node
+        self._timeout = TIMEOUT
         everyone = len(document.clients)
         self.steps = np.zeros(everyone, np.int64)  # that each client has learnt
         self.losses = np.zeros(everyone)  # of all these steps, for each client
@@ -92,7 +95,7 @@ class Strategy(strategies.Strategy):  # type: ignore[misc] # Flower is not there
         found = tensors(nested(self._document, self._aggregator.model))
         return ArrayRecord({name: Array(value) for name, value in found.items()})
 
-    def finish(self, grid: Grid, timeout: float = 3600.0) -> None:
+    def finish(self, grid: Grid, timeout: float = TIMEOUT) -> None:
         """Runs all rounds that are left. Raises MainstemError if sites are missing in lockstep."""
         while rounds := self.rounds:
             before = self.steps.sum()
@@ -110,6 +113,18 @@ class Strategy(strategies.Strategy):  # type: ignore[misc] # Flower is not there
     def save(self, folder: str | Path) -> Path:
         """Writes the model to a folder; `ms.load_model` reads it."""
         return write_model(Path(folder), self._aggregator)
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = TIMEOUT,
+        **others: Any,
+    ) -> strategies.Result:
+        """Runs rounds, as every strategy of Flower; the first waits for sites no longer than `timeout` seconds."""
+        self._timeout = timeout
+        return super().start(grid, initial_arrays, num_rounds, timeout, **others)
 
     # --- what Flower calls -------------------------------------------------------------------------
 
@@ -139,10 +154,22 @@ class Strategy(strategies.Strategy):  # type: ignore[misc] # Flower is not there
     def _nodes(self, grid: Grid) -> list[int]:
         """The nodes to ask, once there are as many as clients; at first all."""
         everyone = len(self._document.clients)
+        end = time.monotonic() + self._timeout
         while len(nodes := list(grid.get_node_ids())) < everyone and not self._clients:
+            if time.monotonic() > end:
+                self._begin_without(everyone - len(nodes))
+                break
             time.sleep(LOOK)
         wanted = self._wanted()
         return [node for node in nodes if node not in self._clients or wanted[self._clients[node]]]
+
+    def _begin_without(self, missing: int) -> None:
+        """Raises MainstemError if the run cannot begin without so many sites."""
+        run, everyone = self._document.rules.run, len(self._document.clients)
+        text = f"{missing} of {everyone} sites have not come in {self._timeout:g} seconds"
+        if self._document.lockstep or missing == everyone:
+            raise MainstemError(f"{run}: {text}: start their SuperNodes, or give a longer timeout")
+        event_log.warning("sites_missing", text, run=run)
 
     def _wanted(self) -> np.ndarray:
         """For each client, whether the next round asks it."""
