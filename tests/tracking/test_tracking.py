@@ -3,6 +3,7 @@
 import csv
 import json
 import logging
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 
 import mainstem as ms
 from mainstem.engines.federate.protocol.run_document import parse
+from mainstem.engines.simulate.recorder import Recorder
 from mainstem.errors import MainstemError
 from mainstem.tracking import Tracker
 
@@ -67,7 +69,7 @@ def test_values_are_means_over_blocks_whatever_the_chunks(world, chunk):
     rights = [values["accuracy"] for values in kept.steps.values()]
     np.testing.assert_allclose(rights, blocks(run.column("correct")), rtol=1e-6)
     ((name, about),) = kept.runs
-    assert name == "fedogd"
+    assert name.startswith("fedogd-")
     assert about["algorithm"]["step"] == 0.5
     assert kept.last == [pytest.approx(expected(run))]
 
@@ -124,7 +126,7 @@ def test_csv(world, tmp_path):
     losses = [float(row["value"]) for row in rows if row["name"] == "loss"]
     assert len(losses) == 600
     np.testing.assert_allclose(losses[:500], run.loss, rtol=1e-6)
-    assert {row["run"] for row in rows} == {"fedogd"}
+    assert len({row["run"] for row in rows}) == 2  # of 500 steps, and of 100
 
 
 def test_json_lines(world, tmp_path):
@@ -140,7 +142,8 @@ def test_tensorboard_reads_its_files(world, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = simulate(world, f"tensorboard:{tmp_path}", 500)
-    found = EventAccumulator(str(tmp_path / "fedogd"), size_guidance={"scalars": 0})
+    (place,) = tmp_path.iterdir()
+    found = EventAccumulator(str(place), size_guidance={"scalars": 0})
     found.Reload()
     points = found.Scalars("loss")
     assert [point.step for point in points] == [*range(1, 501)]
@@ -155,6 +158,140 @@ def test_tensorboard_reads_its_files(world, tmp_path):
 def test_what_is_no_tracker_is_refused(world, asked):
     with pytest.raises((MainstemError, TypeError)):
         simulate(world, asked, 10)
+
+
+# --- of a run that is resumed --------------------------------------------------------------------
+
+
+def interrupted(world, folder, track, chunks=3, **settings):
+    """A run that is interrupted before it records the chunk after these."""
+    with pytest.MonkeyPatch.context() as patch:
+        real, calls = Recorder.write, []
+
+        def write(self, rows, step):
+            if len(calls) == chunks:
+                raise KeyboardInterrupt
+            calls.append(step)
+            real(self, rows, step)
+
+        patch.setattr(Recorder, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(world, track, folder=folder, **settings)
+
+
+ODD = {"steps": 2503, "chunk": 77, "checkpoint": 0.0}  # 3 chunks end within a block of 2 steps
+
+
+def test_a_resumed_run_has_the_points_of_one_that_was_not_interrupted(world, tmp_path):
+    whole, before, after = Kept(), Kept(), Kept()
+    simulate(world, whole, 2503, chunk=77)
+    interrupted(world, tmp_path / "run", before, **ODD)
+    assert len(before.steps) == 3 * 77 // BLOCK
+    simulate(world, after, folder=tmp_path / "run", **ODD)
+    assert not before.steps.keys() & after.steps.keys()
+    found = before.steps | after.steps
+    assert [*found] == [*whole.steps]
+    assert all(whole.steps[step] == pytest.approx(found[step]) for step in found)
+
+
+def test_a_run_that_is_tracked_from_its_resumption_on_begins_with_a_whole_block(world, tmp_path):
+    whole, after = Kept(), Kept()
+    simulate(world, whole, 2503, chunk=77)
+    interrupted(world, tmp_path / "run", None, **ODD)
+    simulate(world, after, folder=tmp_path / "run", **ODD)
+    assert min(after.steps) == 3 * 77 + 1 + BLOCK
+    assert all(whole.steps[step] == pytest.approx(after.steps[step]) for step in after.steps)
+
+
+def twice(world, tmp_path, track):
+    """A run that is resumed from a checkpoint that is older than what was tracked: each step is computed twice."""
+    saved = Recorder.save
+    with pytest.MonkeyPatch.context() as patch:
+
+        def save(self, state, last):
+            if self.step <= 100:
+                saved(self, state, last)
+
+        patch.setattr(Recorder, "save", save)
+        interrupted(world, tmp_path / "run", track, chunks=4, steps=500, chunk=50, checkpoint=0.0)
+    return simulate(world, track, 500, folder=tmp_path / "run", chunk=50, checkpoint=0.0)
+
+
+def test_text_files_have_each_step_of_a_resumed_run_once(world, tmp_path):
+    rows, lines = tmp_path / "run.csv", tmp_path / "run.jsonl"
+    run = twice(world, tmp_path, [f"csv:{rows}", f"jsonl:{lines}"])
+    found = csv.DictReader(rows.read_text().splitlines())
+    table = [row for row in found if row["name"] == "loss"]
+    assert [int(row["step"]) for row in table] == [*range(1, 501)]
+    np.testing.assert_allclose([float(row["value"]) for row in table], run.loss, rtol=1e-6)
+    kept = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [line["step"] for line in kept if "step" in line] == [*range(1, 501)]
+
+
+def test_tensorboard_shows_each_step_of_a_resumed_run_once(world, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = twice(world, tmp_path, f"tensorboard:{tmp_path / 'logs'}")
+    (place,) = (tmp_path / "logs").iterdir()
+    found = EventAccumulator(str(place), size_guidance={"scalars": 0})
+    found.Reload()
+    assert [point.step for point in found.Scalars("loss")] == [*range(1, 501)]
+    values = [point.value for point in found.Scalars("loss")]
+    np.testing.assert_allclose(values, run.loss, rtol=1e-6)
+
+
+def test_runs_with_other_parameters_have_other_names(world, tmp_path):
+    problem, stream = world
+    kept = Kept()
+    for step in (0.1, 0.2, 0.1):
+        ms.simulate(ms.fedogd(step), problem, stream, steps=10, track=kept)
+    names = [name for name, _ in kept.runs]
+    assert names[0] == names[2] != names[1]
+    assert all(re.fullmatch(r"fedogd-[0-9a-f]{8}", name) for name in names)
+    simulate(world, kept, 10, folder=tmp_path / "first")
+    assert kept.runs[-1][0] == "first"
+
+
+def test_a_tracker_that_cannot_begin_leaves_the_folder_free(world, tmp_path):
+    class Refuses(Kept):
+        def begin(self, run, about):
+            raise MainstemError("there is no server")
+
+    other = Kept()
+    with pytest.raises(MainstemError, match="there is no server") as failure:
+        simulate(world, [other, Refuses()], 10, folder=tmp_path / "run")
+    assert other.last == [{}]
+    run = simulate(world, other, 10, folder=tmp_path / "run")  # while the error is still known
+    assert run.summary.steps == 10
+    assert failure.value
+
+
+# --- text files that were left in the middle of a line -------------------------------------------
+
+
+def test_a_file_that_was_left_in_the_middle_of_a_line_goes_on_in_a_new_one(world, tmp_path):
+    rows, lines = tmp_path / "run.csv", tmp_path / "run.jsonl"
+    rows.write_text("run,step,time,name,value\nold,1,0.0,loss,1.0\nold,2,0.")
+    lines.write_text('{"run": "old", "step": 1, "ti')
+    simulate(world, [f"csv:{rows}", f"jsonl:{lines}"], 3)
+    found = list(csv.reader(rows.read_text().splitlines()))
+    assert found[2] == ["old", "2", "0."]
+    assert all(len(row) == 5 for row in found[3:])
+    torn, *whole = lines.read_text().splitlines()
+    assert torn == '{"run": "old", "step": 1, "ti'
+    assert [json.loads(line).get("step") for line in whole] == [None, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_second_writer_of_a_file_is_refused(world, tmp_path, kind):
+    first, asked = ms.tracking.tracker(f"{kind}:{tmp_path / 'run'}"), f"{kind}:{tmp_path / 'run'}"
+    first.begin("a", {})
+    with pytest.raises(MainstemError, match="another run is tracked in this file"):
+        simulate(world, asked, 3)
+    first.log(1, {"loss": 0.5})
+    first.end({})
+    simulate(world, asked, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 # --- of a hub ------------------------------------------------------------------------------------
@@ -187,6 +324,35 @@ def test_a_hub_is_tracked_by_its_merges(tmp_path):
     (final,) = kept.last
     assert final == kept.steps[last]
     assert "tracked" in file.read_text()
+
+
+def test_a_hub_that_is_started_again_does_not_repeat_its_last_merge(tmp_path):
+    content = {
+        "problem": {"name": "linear", "features": 2},
+        "algorithm": {"name": "fedogd", "step": 0.1},
+        "federate": {"run": "again", "clients": ["a"], "pace": "lockstep", "steps": 30},
+    }
+
+    def served(steps):
+        kept, secret = Kept(), tmp_path / "hub" / "private.creds"
+        own = {"client": "a", "credentials": secret, "folder": tmp_path / "a"}
+        with (
+            ms.serve(content, folder=tmp_path / "hub", track=kept) as hub,
+            ms.join(hub.url, run="again", **own) as learner,
+        ):
+            for _ in range(steps):
+                learner.learn_one([1.0, 2.0], 3.0)
+            end = time.monotonic() + 60
+            while hub.status()["version"] < sum(done):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        return [*kept.steps]
+
+    done = [3]
+    assert served(3)[-1] == 3
+    assert served(0) == []
+    done.append(2)
+    assert served(2)[-1] == 5
 
 
 def test_a_slow_tracker_delays_nothing(monkeypatch, caplog):

@@ -57,12 +57,21 @@ class Tracking:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def begin(self, run: str, about: Mapping[str, Any]) -> None:
-        """A run begins. What fails now raises: nothing is lost yet."""
+    def begin(self, run: str, about: Mapping[str, Any], after: int = 0) -> None:
+        """A run begins, or is resumed `after` a step. What fails now raises: nothing is lost yet."""
         self._at_work = []
-        for each in self._all:
-            each.begin(run, about)
-            self._at_work.append(each)
+        try:
+            for each in self._all:
+                each.begin(run, about)
+                self._at_work.append(each)
+                if after:
+                    each.resumed(after)
+        except BaseException:
+            for each in self._at_work:
+                with contextlib.suppress(Exception):
+                    each.end({})
+            self._at_work = []
+            raise
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Values of a step."""

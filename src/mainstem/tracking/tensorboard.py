@@ -39,6 +39,13 @@ class EventFiles(Tracker):
         value.tensor.string_val.append(f"| | |\n|---|---|\n{rows}".encode())
         self._add(0, summary)
 
+    def resumed(self, step: int) -> None:
+        """Adds a mark at which TensorBoard forgets the later steps of files that were written before."""
+        start = self._events.SessionLog(status=self._events.SessionLog.START)
+        self._writer.add_event(
+            self._events.Event(wall_time=time.time(), step=step + 1, session_log=start)
+        )
+
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Adds a step."""
         summary = self._summaries.Summary()

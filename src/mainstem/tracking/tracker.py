@@ -12,6 +12,9 @@ class Tracker(abc.ABC):
     def begin(self, run: str, about: Mapping[str, Any]) -> None:
         """A run begins; `about`: its experiment, as tables. An error here ends the run."""
 
+    def resumed(self, step: int) -> None:
+        """The run that has begun is resumed after this step: later steps that it has logged before come again."""
+
     @abc.abstractmethod
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Values of the run at a step."""

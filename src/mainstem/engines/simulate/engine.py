@@ -137,15 +137,14 @@ def completed(
 ) -> Completed:
     """Runs a job to its end; with a folder, from its last checkpoint on."""
     if hosts.count() > 1:
-        content = json.dumps(job.spec(), sort_keys=True).encode()
-        hosts.same("simulation", hashlib.sha256(content).hexdigest()[:8])
+        hosts.same("simulation", fingerprint(job))
     several = len(job.configurations) > 1
     rollouts = [*range(job.rollouts)] if several else job.seeds
     thinning = Thinning(job.every, job.stream.clients)
     opened = Recorder(path, job.spec, rollouts, checkpoint, thinning, tracked)
-    if tracked is not None:
-        tracked.begin(title(), job.spec)
     with jax.enable_x64(job.dtype == "float64"), contextlib.closing(opened) as recorder:
+        if tracked is not None:
+            tracked.begin(lambda: tracked_name(job, path), job.spec, recorder.step)
         program = job.program()
         sent = program.sent
         for algorithm in (one.algorithm for one in job.configurations):
@@ -168,6 +167,19 @@ def completed(
         if several:
             written = {"configurations": [one._asdict() for one in summaries]}
         return Completed(summaries, recorder.finish(models, written), models)
+
+
+def fingerprint(job: Job) -> str:
+    """A fingerprint of all that the job depends on."""
+    content = json.dumps(job.spec(), sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def tracked_name(job: Job, path: Path | None) -> str:
+    """The name of the run for trackers: that of its folder, or the algorithm's with a fingerprint."""
+    if path is not None:
+        return path.absolute().name
+    return f"{name_of(job.algorithm)}-{fingerprint(job)}"
 
 
 def _summary(

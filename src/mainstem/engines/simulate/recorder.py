@@ -22,6 +22,7 @@ from mainstem.spec import unnamed
 
 UNREAD = 2**-4  # the most rows that stay on an accelerator, as a share of its memory
 UNFINISHED = "unfinished block of "  # before the name of a column, in a checkpoint
+TRACKED = "tracked block of "  # the same of a block of tracked steps
 PENDING = 2**15  # the most steps held in memory before they are written to a folder
 
 
@@ -79,8 +80,10 @@ class Recorder:
             if f"diverged {rollout}" in state:
                 step, *clients = state.pop(f"diverged {rollout}").tolist()
                 self.diverged[rollout] = step, clients
-        for name in [name for name in state if name.startswith(UNFINISHED)]:
-            self.thinning.kept[name.removeprefix(UNFINISHED)] = state.pop(name)
+        self.thinning.kept |= _taken(state, UNFINISHED)
+        tracked = _taken(state, TRACKED)
+        if self.tracked is not None:
+            self.tracked.restore(tracked)
         self._state, self._first = state, self.step + 1
 
     def restored(self, state: Any) -> Any:
@@ -171,6 +174,8 @@ class Recorder:
         blocks = np.arange((self._first - 1) // every, self.step // every)  # those that ended
         folders.add_part(path, self._parts, columns, every * (blocks + 1), self.rollouts)
         saved |= {UNFINISHED + name: sums for name, sums in self.thinning.kept.items()}
+        if self.tracked is not None:
+            saved |= {TRACKED + name: sums for name, sums in self.tracked.unfinished.items()}
         for rollout, (step, clients) in self.diverged.items():
             saved[f"diverged {rollout}"] = np.array([step, *clients])
         if self.average is not None:
@@ -220,6 +225,12 @@ class Columns(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def _taken(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Takes the arrays whose names begin so out of a state; returns them without it."""
+    names = [name for name in state if name.startswith(prefix)]
+    return {name.removeprefix(prefix): state.pop(name) for name in names}
 
 
 def _lock_folder(path: Path, spec: Mapping[str, Any]) -> BaseFileLock:

@@ -1,9 +1,7 @@
 """`sweep`: runs the points of a grid as few compiled programs, over configurations and seeds at once."""
 
 import functools
-import hashlib
 import itertools
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -17,7 +15,7 @@ from mainstem import check
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.engines.simulate import chunks
 from mainstem.engines.simulate.admission import common_domain
-from mainstem.engines.simulate.engine import Completed, completed
+from mainstem.engines.simulate.engine import Completed, completed, fingerprint
 from mainstem.engines.simulate.job import Configuration, Job
 from mainstem.engines.simulate.settings import admitted, links_of, settings_of
 from mainstem.errors import BadParameter, Diverged, FinishedRun, OnEdge
@@ -165,8 +163,7 @@ def _done(
     on."""
     if folder is None:
         return completed(job, None, checkpoint, title, progress)
-    content = hashlib.sha256(json.dumps(job.spec(), sort_keys=True).encode()).hexdigest()
-    path = Path(folder) / f"{name_of(job.algorithm)}-{content[:8]}"
+    path = Path(folder) / f"{name_of(job.algorithm)}-{fingerprint(job)}"
     try:
         return completed(job, path, checkpoint, title, progress)
     except FinishedRun:

@@ -33,18 +33,35 @@ class Tracked:
         self._block = max(1, steps // POINTS)
         self._blocks = Thinning(self._block, clients)
 
-    def begin(self, run: str, about: Callable[[], Mapping[str, Any]]) -> None:
-        """The run begins, or is resumed; `about()` is its experiment."""
+    @property
+    def unfinished(self) -> dict[str, np.ndarray]:
+        """By column: the sum over the steps of the unfinished block, which a resumed run needs."""
+        return self._blocks.kept
+
+    def restore(self, unfinished: Mapping[str, np.ndarray]) -> None:
+        """The run is resumed in the middle of this block."""
+        self._blocks.kept = dict(unfinished)
+
+    def begin(
+        self, name: Callable[[], str], about: Callable[[], Mapping[str, Any]], after: int
+    ) -> None:
+        """The run begins, or is resumed `after` a step; `name()` is its name, `about()` its experiment."""
         if self._trackers:
             tables = dict(about())
             (algorithm,) = tables.pop("algorithm")
-            self._trackers.begin(run, {"algorithm": algorithm, **tables})
+            self._trackers.begin(name(), {"algorithm": algorithm, **tables}, after)
 
     def add(self, rows: Mapping[str, Any], first: int) -> None:
         """Adds the rows of the steps from `first` on."""
         if not self._trackers:
             return
         known = {name: np.asarray(row) for name, row in rows.items() if per_client(name) is None}
+        begun = (first - 1) % self._block
+        if begun and not self._blocks.kept:  # nobody has tracked the steps before these
+            known = {name: row[..., self._block - begun :] for name, row in known.items()}
+            first += self._block - begun
+        if not all(row.shape[-1] for row in known.values()):
+            return
         blocks = self._blocks(known, first)
         done = (first - 1) // self._block  # blocks before these
         sums = {name: np.atleast_2d(row) for name, row in blocks.items()}

@@ -122,7 +122,7 @@ async def opened(
             stack.callback(live.stop)
             stack.callback(tasks.start(live.keep_running(), "the watch on the live page").cancel)
         if track is not None:
-            tracked = TrackedStatus(track, hub.document)
+            tracked = TrackedStatus(track, hub.document, hub.status()["version"])
             stack.callback(lambda: tracked.close(hub.status()))
             stack.callback(tasks.start(_report_status(hub, tracked.take), "tracking").cancel)
         try:

@@ -21,14 +21,14 @@ FEW = 32  # sites, up to which each has a curve of its loss
 
 
 class TrackedStatus:
-    """Gives the statuses of a run to trackers."""
+    """Gives the statuses of a run to trackers. `version`: from which the hub goes on; it was tracked."""
 
-    def __init__(self, asked: Asked, document: RunDocument):
+    def __init__(self, asked: Asked, document: RunDocument, version: int = 0):
         self._run = document.rules.run
         self._trackers = trackers(asked)
         self._trackers.begin(self._run, document.content)
         self._queue: queue.Queue[tuple[int, dict[str, float]] | None] = queue.Queue(WAITING)
-        self._version = 0
+        self._version = version
         self._left_out = 0
         self._last: dict[str, float] = {}
         self._thread = threading.Thread(target=self._work, name="mainstem tracking", daemon=True)
