@@ -75,6 +75,9 @@ def test_the_address_with_the_token_gives_a_cookie_that_is_enough(served):
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site"},
         {"Host": "evil.example"},
+        {"Host": "["},
+        {"Host": "[::1"},
+        {"Origin": "http://["},
     ],
 )
 def test_nothing_for_another_site_also_with_the_token(served, headers):

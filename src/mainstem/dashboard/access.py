@@ -76,9 +76,13 @@ class Access:
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("host", "")
         origin = request.headers.get("origin")
-        if self._local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            foreign = origin is not None and urlsplit(origin).netloc != host
+        except ValueError:  # half an IPv6 address
+            return PlainTextResponse("Host or Origin is no address.", 403)
+        if self._local and not is_loopback(name):
             return PlainTextResponse("This page has no such name.", 403)
-        foreign = origin is not None and urlsplit(origin).netloc != host
         if foreign or request.headers.get("sec-fetch-site") not in OWN:
             return PlainTextResponse("Requests of other sites are refused.", 403)
         given = (
