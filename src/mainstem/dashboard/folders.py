@@ -1,116 +1,173 @@
 """Simulations in a folder, also unfinished ones, as the live page shows them: their curves so far."""
 
 import asyncio
+import contextlib
 import json
+import math
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
+from mainstem.dashboard.curves import Curves, last_step
 from mainstem.dashboard.source import Row
 from mainstem.errors import BadData, MainstemError
-from mainstem.report.decimation import kept
-from mainstem.run import trace
 
 SECOND = 1.0
 DEEP = 3  # levels of folders that are searched: sweeps are folders of runs
 MOST = 200  # runs that are shown, the latest
-POINTS = 1000  # of a curve
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    BadData,
-)  # a file that is being written or removed
-SHOWN = {"loss": "Loss", "correct": "Accuracy", "squared_error": "Squared error"}
-
-
-class Curves(NamedTuple):
-    """Columns of a trace, the mean over seeds."""
-
-    t: np.ndarray
-    columns: dict[str, np.ndarray]
+POINTS = 1000  # of a curve; of an unfinished run, a quarter of them in each part of the trace
+IDLE = 60.0  # seconds for which the curves of a run are kept after a page has asked for them
+LARGEST = 2**20  # bytes of a table
+CANNOT = "cannot be read"
+Stamp = tuple[int, int, int] | None
 
 
 class Simulation:
-    """The folder of one run. Parts of its trace are read once."""
+    """The folder of one run, until its spec or its end is written anew. Parts of its trace are read once."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, stamps: tuple[Stamp, Stamp], before: "Simulation | None"):
         self._path = path
-        self._parts: dict[str, Curves] = {}
-        with (path / "spec.toml").open("rb") as file:
-            self.spec = tomllib.load(file)
-        self.finished = False
+        self.stamps = stamps  # of its spec, and of its end
+        self.finished = stamps[1] is not None
+        self.asked: float = (
+            before.asked if before else -math.inf
+        )  # when a page has asked for its curves
+        self.revision: int = (
+            before.revision + 1 if before else 0
+        )  # how often something new was read
+        self.problem = ""  # why it cannot be read
+        self.spec: Mapping[str, Any] | None = None
+        self.steps = 0  # that it will have
+        self.configurations = 1  # several in a sweep
+        self.clients = ""
         self.written = 0.0  # seconds since 1970
-        self.revision = 0  # how often something new was read
+        self.charts: list[dict[str, Any]] | None = None  # None until a page asks for them
+        self._last: dict[str, int] = {}  # the last step of each part
+        self._curves: Curves | None = None
+        self._missing = False  # whether a file was missing at the last look
 
     def refresh(self) -> None:
-        """Reads what was written since the last look."""
-        if self.finished:
-            return
-        self.finished = (self._path / "run.json").exists()
+        """Reads what was written since the last look. What cannot be read is a fault of this run alone."""
+        if self.spec is None and self.problem:
+            return  # until it is written anew
+        problem, last, charts = self.problem, self._last, self.charts
+        missing, self._missing = self._missing, False
+        try:
+            self._read()
+            self.problem = ""
+        except FileNotFoundError as error:  # at first: it is being finished or removed
+            self._missing, self.problem = True, _why(error) if missing else self.problem
+        except Exception as error:  # in a folder may be anything
+            self.problem = _why(error)
+        new = (self.problem, self._last) != (problem, last) or self.charts is not charts
+        self.revision += new  # at last: who sees it sees the rest
+
+    def _read(self) -> None:
+        if self.spec is None:
+            self._read_spec()
         files = [self._path / "trace.parquet"] if self.finished else self._written_parts()
-        names = {file.name for file in files}
-        self.revision += names != set(self._parts)
-        self._parts = {
-            file.name: self._parts.get(file.name) or _curves(file) for file in sorted(files)
-        }
-        self.written = max(file.stat().st_mtime for file in [*files, self._path / "spec.toml"])
+        if {file.name for file in files} != {*self._last}:
+            self._last = {
+                file.name: self._last[file.name] if file.name in self._last else last_step(file)
+                for file in files
+            }
+            self.written = max(file.stat().st_mtime for file in [*files, self._path / "spec.toml"])
+        self._draw(files)
+
+    def _read_spec(self) -> None:
+        spec = tomllib.loads(_small(self._path / "spec.toml").decode())
+        steps, listed = spec["simulate"]["steps"], spec.get("algorithm", [])
+        if not isinstance(steps, int):
+            raise BadData(f"spec.toml: simulate.steps must be a number, got {steps!r:.40}")
+        self.steps = steps
+        self.configurations = len(listed) if isinstance(listed, list) and listed else 1
+        self.clients = self._known_clients(spec)
+        self.spec = spec
+
+    def _known_clients(self, spec: Mapping[str, Any]) -> str:
+        """The number of clients, if a finished run or its stream states it."""
+        found: Any = None
+        with contextlib.suppress(Exception):
+            found = spec["stream"].get("clients")
+            if self.finished:
+                summary = json.loads(_small(self._path / "run.json"))
+                found = summary.get("configurations", [summary])[0]["clients"]
+        return f"{found:,}" if isinstance(found, int) else ""
 
     def _written_parts(self) -> list[Path]:
-        return [file for file in (self._path / "trace").glob("*.parquet") if file.stem.isdigit()]
+        found = (self._path / "trace").glob("*.parquet")
+        return sorted(file for file in found if file.stem.isdigit() and file.is_file())
+
+    def _draw(self, files: list[Path]) -> None:
+        """Reads the curves, for as long as a page asks for them."""
+        if time.monotonic() - self.asked > IDLE:
+            self._curves = self.charts = None
+            return
+        names, most = [file.name for file in files], POINTS if self.finished else POINTS // 4
+        curves = self._curves
+        if curves is None or curves.files != names[: len(curves.files)]:
+            curves = Curves(self.configurations)
+        elif curves.files == names:
+            return
+        self._curves = None  # if a part cannot be read, all are read again
+        for file in files[len(curves.files) :]:
+            curves.add(file, most)
+        self._curves, self.charts = curves, curves.charts()
 
     @property
     def state(self) -> str:
         """Whether it has ended; one that was killed is still in progress, and can be resumed."""
-        return "finished" if self.finished else "in progress"
+        return CANNOT if self.problem else "finished" if self.finished else "in progress"
 
     @property
-    def step(self) -> int:
-        """The last step that was written."""
-        return max((int(part.t[-1]) for part in self._parts.values()), default=0)
+    def at(self) -> str:
+        """How far it is."""
+        if self.problem:
+            return ""
+        step = f"step {max(self._last.values(), default=0):,} of {self.steps:,}"
+        return step + (f", {self.configurations} configurations" if self.configurations > 1 else "")
 
     @property
-    def steps(self) -> int:
-        """The steps that it will have."""
-        return int(self.spec["simulate"]["steps"])
-
-    def charts(self) -> list[dict[str, Any]]:
-        """Its curves so far."""
-        parts = [self._parts[name] for name in sorted(self._parts)]
-        if not parts:
-            return []
-        t = np.concatenate([part.t for part in parts])
-        found = []
-        for name, title in SHOWN.items():
-            if name in parts[0].columns:
-                values = np.concatenate([part.columns[name] for part in parts])
-                found.append(_chart(name, title, t, values))
-        return found
-
-
-def _curves(file: Path) -> Curves:
-    found = trace.File(file)
-    columns = {name: found[name].mean(axis=0) for name in SHOWN if name in found}
-    t = trace.pyarrow().parquet.read_table(file, columns=["t"]).column("t").to_numpy()
-    return Curves(t[:: found.seeds], columns)
+    def facts(self) -> dict[str, str]:
+        """What is known of it."""
+        if self.problem or self.spec is None:
+            return {"state": CANNOT, "why": self.problem}
+        listed = self.spec.get("algorithm", {})
+        several = self.configurations > 1
+        return {
+            "state": self.state,
+            "step": self.at.removeprefix("step "),
+            "clients": self.clients or "unknown",
+            "last written": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.written)),
+            "first algorithm" if several else "algorithm": json.dumps(
+                listed[0] if several else listed, default=str
+            ),
+        }
 
 
-def _chart(name: str, title: str, t: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-    means = np.cumsum(values) / np.arange(1, len(values) + 1)
-    lines = [
-        {"name": label, "colour": n, "x": t[places].tolist(), "y": curve[places].tolist()}
-        for n, (label, curve) in enumerate(
-            {"of the step": values, "mean until then": means}.items()
-        )
-        if len(places := kept(curve, POINTS))
-    ]
-    x, y = {"label": "step t"}, {"label": title.lower()}
-    return {"id": name, "title": title, "x": x, "y": y, "lines": lines, "note": ""}
+def _why(error: Exception) -> str:
+    text = next(iter(str(error).splitlines()), "")[:200]
+    return text if isinstance(error, BadData) else f"{type(error).__name__}: {text}"
+
+
+def _small(file: Path) -> bytes:
+    """The content of a file of tables."""
+    with file.open("rb") as opened:
+        found = opened.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise BadData(f"{file.name}: must have 1 MB at most")
+    return found
+
+
+def _stamp(file: Path) -> Stamp:
+    """What is another one when a file is written anew; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if file.is_file() else None
 
 
 class Folder:
@@ -139,22 +196,24 @@ class Folder:
             self.problem = f"{self._path}: cannot be read: {error.strerror}"
             return
         runs = {}
-        for path in found:
+        for path, stamps in found:
             name = str(path.relative_to(self._path)) if path != self._path else path.absolute().name
-            try:
-                run = self._runs.get(name) or Simulation(path)
-                run.refresh()
-                runs[name] = run
-            except UNREADABLE:
-                continue  # it is looked at again
+            run = self._runs.get(name)
+            if run is None or run.stamps != stamps:
+                run = Simulation(path, stamps, run)
+            run.refresh()
+            runs[name] = run
         self._runs = runs
 
-    def _found(self) -> list[Path]:
-        """The folders of the latest runs."""
-        patterns = ["/".join(["*"] * depth + ["spec.toml"]) for depth in range(DEEP + 1)]
-        files = [file for pattern in patterns for file in self._path.glob(pattern)]
-        latest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)[:MOST]
-        return [file.parent for file in latest]
+    def _found(self) -> list[tuple[Path, tuple[Stamp, Stamp]]]:
+        """The folders of the latest runs, with the stamps of their specs and ends."""
+        specs = {file.parent: stamp for file in self._specs() if (stamp := _stamp(file))}
+        latest = sorted(specs, key=lambda path: specs[path][1], reverse=True)[:MOST]
+        return [(path, (specs[path], _stamp(path / "run.json"))) for path in latest]
+
+    def _specs(self) -> Iterator[Path]:
+        for depth in range(DEEP + 1):
+            yield from self._path.glob("/".join(["*"] * depth + ["spec.toml"]))
 
     # --- what the page shows -----------------------------------------------------------------------
 
@@ -165,27 +224,24 @@ class Folder:
                 "run": name,
                 "state": run.state,
                 "needs_somebody": False,
-                "at": f"step {run.step:,} of {run.steps:,}",
-                "sites": str(run.spec["simulate"].get("clients", "")),
+                "at": run.at,
+                "sites": run.clients,
             }
             for name, run in self._runs.items()
         ]
 
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
-        """Everything of a run; None if it is not there."""
+        """Everything of a run; None if it is not there, or its curves were not read yet."""
         run = self._runs.get(name)
         if run is None:
             return None
-        facts = {
-            "state": run.state,
-            "step": f"{run.step:,} of {run.steps:,}",
-            "last written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(run.written))}",
-            "algorithm": json.dumps(run.spec.get("algorithm", {})),
-        }
+        run.asked = time.monotonic()
+        if run.charts is None and not run.problem:
+            return None
         return {
             "revision": run.revision,
-            "charts": run.charts(),
-            "facts": [[key, value] for key, value in facts.items()],
+            "charts": [] if run.problem else run.charts,
+            "facts": [[key, value] for key, value in run.facts.items()],
             "alarms": [],
             "orders": [],
         }
@@ -193,7 +249,10 @@ class Folder:
     def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
         """Everything of a run, if it has changed."""
         run = self._runs.get(name)
-        return self.whole(name, sites) if run is not None and run.revision > seen else None
+        if run is None:
+            return None
+        run.asked = time.monotonic()
+        return self.whole(name, sites) if run.revision > seen else None
 
     async def order(self, run: str, name: str, of: str) -> None:
         """Refuses: a simulation takes no orders."""
