@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,25 +12,33 @@ from mainstem.dashboard.points import charts, earlier, point
 from mainstem.dashboard.source import ORDERS, Row
 from mainstem.engines.federate.control import Observer, needs_somebody, send_order
 from mainstem.engines.federate.hub.presence import HERE
-from mainstem.engines.federate.protocol.timeline import Timeline, moment
+from mainstem.engines.federate.protocol.timeline import Timeline, check, moment
 from mainstem.engines.federate.security.credentials import check_owner
 from mainstem.engines.federate.security.permissions import HUB
 from mainstem.engines.federate.transport.connection import shown
 from mainstem.errors import MainstemError
 
 SECOND = 1.0
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)  # a status of another program
+UNREADABLE = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)  # a status of another program
+CANNOT = "cannot be read"
 COLUMNS = ("state", "samples", "uploads", "recent_loss", "staleness", "norm", "bytes_up", "strikes")
 
 
 class Run:
-    """What is known of one run."""
+    """What is known of one run. `orders`: whether the page may give it some."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, orders: bool):
+        self._name, self._orders = name, orders
         self._timeline: Timeline | None = None  # read when a page asks for it
         self.asked = False
-        self.status: Mapping[str, Any] = {}
+        self.outdated = False  # whether the server's timeline may have more
+        self.row: Row = {}
+        self.now: dict[str, Any] = {}  # the newest status, as the page shows it
+        self.readable = False
         self._moments: Sequence[Mapping[str, Any]] = []
+        self._whole_from = 0.0  # the first moment of which a page has all that is known
 
     @property
     def ready(self) -> bool:
@@ -37,26 +46,45 @@ class Run:
         return self._timeline is not None
 
     def begin(self, timeline: Timeline) -> None:
-        """Takes the timeline so far."""
-        self._timeline = timeline
+        """Takes the timeline so far; one that is empty does not replace another one."""
+        if self._timeline is None or not timeline.empty:
+            self._timeline, self._whole_from = timeline, math.inf
+        self.outdated = False
 
     def take(self, status: Mapping[str, Any]) -> None:
         """Takes the newest status."""
-        now = moment(status)  # also shows whether it can be read
+        try:
+            now = moment(status)
+            check(now)
+            orders = _allowed(status) if self._orders else []
+            self.row, self.now = _row(status), _shown(status) | {"orders": orders}
+            self.readable = True
+        except UNREADABLE:
+            self._refuse()
+            return
         if self._timeline is not None:
             self._timeline.add(now)
             self._moments = self._timeline.moments(now["time"])
-        self.status = status
+            self._whole_from = min(self._whole_from, now["time"])
 
-    def charts(self, sites: Sequence[str]) -> list[dict[str, Any]]:
-        """The charts of its timeline."""
-        return charts(self._moments, sites)
+    def _refuse(self) -> None:
+        """Shows that the newest status cannot be read."""
+        facts = [["state", CANNOT], ["why", "its status is of another version"]]
+        row = {"run": self._name, "state": CANNOT, "needs_somebody": True, "at": "", "sites": ""}
+        self.row, self.readable = row, False
+        self.now = {"revision": time.time(), "facts": facts, "alarms": [], "orders": []}
 
-    def point(self, sites: Sequence[str]) -> dict[str, Any]:
-        """The newest values of the charts."""
+    def whole(self, sites: Sequence[str]) -> dict[str, Any]:
+        """The charts of its timeline, and what it does now."""
+        return {"charts": charts(self._moments, sites), **self.now}
+
+    def latest(self, sites: Sequence[str], seen: float) -> dict[str, Any]:
+        """The newest values of the charts; all of them for a page that has not seen the timeline."""
+        if not self.readable or seen < self._whole_from:
+            return self.whole(sites)
         last = len(self._moments) - 1
         values = point(self._moments[last], earlier(self._moments, last), sites)
-        return {"time": self._moments[last]["time"], "values": values}
+        return {"point": {"time": self._moments[last]["time"], "values": values}, **self.now}
 
 
 class Federation:
@@ -91,6 +119,8 @@ class Federation:
                     self.problem = ""
                 except MainstemError as error:
                     self.problem = str(error)
+                    for run in self._runs.values():
+                        run.outdated = True  # what happens meanwhile is on the server alone
                 changed()
                 await asyncio.sleep(max(0.0, SECOND - (time.monotonic() - began)))
         finally:
@@ -98,88 +128,36 @@ class Federation:
                 await observer.close()
 
     async def _read(self, observer: Observer) -> None:
-        found = await observer.statuses()
-        for status in found:
-            with contextlib.suppress(*UNREADABLE):
-                name = str(status["run"])
-                run = self._runs.setdefault(name, Run())
-                if run.asked and not run.ready:
-                    run.begin(await observer.timeline(name))
-                run.take(status)
-        there = {status.get("run") for status in found}
-        self._runs = {name: run for name, run in self._runs.items() if name in there and run.status}
+        found = {str(status["run"]): status for status in await observer.statuses()}
+        self._runs = {name: self._runs.get(name) or Run(name, self._orders) for name in found}
+        for name, run in self._runs.items():
+            if run.asked and (run.outdated or not run.ready):
+                run.begin(await observer.timeline(name))
+            run.take(found[name])
 
     # --- what the page shows -----------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
         """The runs, each in a line."""
-        return [
-            {
-                "run": name,
-                "state": run.status["state"],
-                "needs_somebody": needs_somebody(run.status),
-                "at": f"merge {run.status['version']:,}",
-                "sites": _here(run.status),
-            }
-            for name, run in sorted(self._runs.items())
-        ]
+        return [run.row for _, run in sorted(self._runs.items()) if run.row]
 
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
         """Everything of a run; None if it is not there, or its timeline was not read yet."""
+        run = self._asked(name)
+        return None if run is None else run.whole(sites)
+
+    def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
+        """What is new of a run since a second ago."""
+        run = self._asked(name)
+        return None if run is None else run.latest(sites, seen)
+
+    def _asked(self, name: str) -> Run | None:
+        """A run that a page asks for, after its timeline was read."""
         run = self._runs.get(name)
         if run is None:
             return None
         run.asked = True
-        if not run.ready:
-            return None
-        return {"charts": run.charts(sites), **self._now(run)}
-
-    def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
-        """What is new of a run since a second ago."""
-        run = self._runs.get(name)
-        return None if run is None else {"point": run.point(sites), **self._now(run)}
-
-    def _now(self, run: Run) -> dict[str, Any]:
-        status = run.status
-        clients = status["clients"]
-        refused = [sum(each["refused"].values()) for each in clients.values()]
-        columns = {name: [each[name] for each in clients.values()] for name in COLUMNS}
-        facts = {
-            "state": status["state"],
-            "merge": f"{status['version']:,}, at step {status['step']:,}",
-            "merges a second": f"{status['rounds_per_second']:g}",
-            "sites here": _here(status),
-            "waiting for the next merge": f"{status['waiting']['clients']} of {status['waiting']['quorum']} sites",
-            "pace": status["pace"],
-            "revision of the rules": str(status["revision"]),
-            "hub last heard": f"{status['age']:.0f} s ago",
-        }
-        return {
-            "revision": status["time"],
-            "facts": [[key, value] for key, value in facts.items()],
-            "alarms": [
-                f"{each['alarm']}: {each['client'] + ': ' if each['client'] else ''}{each['text']}"
-                for each in status["alarms"]
-            ],
-            "sites": {"site": list(clients), **columns, "refused": refused},
-            "merges": status["merges"],
-            "orders": self._allowed(run),
-        }
-
-    def _allowed(self, run: Run) -> list[dict[str, Any]]:
-        """The orders that make sense now."""
-        if not self._orders or run.status["state"] in ("finished", "stopped"):
-            return []
-        waits = run.status["state"] in ("paused", "held")
-        kept = run.status["checkpoints"]
-        quarantined = [n for n, each in run.status["clients"].items() if each["strikes"]]
-        choices = {"back": kept, "forgive": quarantined, "remove": list(run.status["clients"])}
-        hidden = {"pause" if waits else "resume"} | {name for name in choices if not choices[name]}
-        return [
-            {"order": name, **about, "of": choices.get(name)}
-            for name, about in ORDERS.items()
-            if name not in hidden
-        ]
+        return run if run.ready else None
 
     async def order(self, run: str, name: str, of: str) -> None:
         """Sends an order to the hub of a run. Raises MainstemError if it is refused."""
@@ -195,6 +173,73 @@ class Federation:
         elif name == "remove":
             name, arguments = "change", {"set": [], "add": [], "remove": [of], "rename": {}}
         await send_order(self._url, run, name, self._credentials, **arguments)
+
+
+def _row(status: Mapping[str, Any]) -> Row:
+    return {
+        "run": str(status["run"]),
+        "state": str(status["state"]),
+        "needs_somebody": needs_somebody(status),
+        "at": f"merge {status['version']:,}",
+        "sites": _here(status),
+    }
+
+
+def _shown(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A status as the page shows it: of texts and numbers, whatever it contains."""
+    clients = status["clients"]
+    refused = [sum(each["refused"].values()) for each in clients.values()]
+    columns = {name: [_cell(name, each[name]) for each in clients.values()] for name in COLUMNS}
+    facts = {
+        "state": str(status["state"]),
+        "merge": f"{status['version']:,}, at step {status['step']:,}",
+        "merges a second": f"{status['rounds_per_second']:g}",
+        "sites here": _here(status),
+        "waiting for the next merge": f"{status['waiting']['clients']} of {status['waiting']['quorum']} sites",
+        "pace": str(status["pace"]),
+        "revision of the rules": str(status["revision"]),
+        "hub last heard": f"{status['age']:.0f} s ago",
+    }
+    return {
+        "revision": status["time"],
+        "facts": [[key, value] for key, value in facts.items()],
+        "alarms": [
+            f"{each['alarm']}: {each['client'] + ': ' if each['client'] else ''}{each['text']}"
+            for each in status["alarms"]
+        ],
+        "sites": {"site": list(clients), **columns, "refused": refused},
+        "merges": [_merge(each) for each in status["merges"]],
+    }
+
+
+def _merge(merge: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {name: float(merge[name]) for name in ("version", "step", "time", "uploads")}
+    stopped = [str(each) for each in merge["stopped"]]
+    waited, deadline = float(merge["waited"]), bool(merge["deadline"])
+    return {**numbers, "waited": waited, "deadline": deadline, "stopped": stopped}
+
+
+def _cell(column: str, value: Any) -> str | float:
+    """A cell of the table of sites."""
+    if not isinstance(value, str if column == "state" else int | float):
+        raise TypeError(f"{column}: {type(value).__name__}")
+    return value
+
+
+def _allowed(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The orders that make sense now."""
+    if status["state"] in ("finished", "stopped"):
+        return []
+    waits = status["state"] in ("paused", "held")
+    kept = [int(each) for each in status["checkpoints"]]
+    quarantined = [name for name, each in status["clients"].items() if each["strikes"]]
+    choices = {"back": kept, "forgive": quarantined, "remove": list(status["clients"])}
+    hidden = {"pause" if waits else "resume"} | {name for name in choices if not choices[name]}
+    return [
+        {"order": name, **about, "of": choices.get(name)}
+        for name, about in ORDERS.items()
+        if name not in hidden
+    ]
 
 
 def _here(status: Mapping[str, Any]) -> str:

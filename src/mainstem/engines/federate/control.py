@@ -81,7 +81,7 @@ class Observer:
             return {name: await self._stored(name) for name in names}
 
     async def timeline(self, run: str) -> Timeline:
-        """The timeline of a run; empty if it has none, or this observer may not read it."""
+        """The timeline of a run, as far as it is answered; empty if it has none, or this observer may not read it."""
         subjects, found = Subjects(run), Timeline()
         at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -97,11 +97,9 @@ class Observer:
             with contextlib.suppress(nats.js.errors.NotFoundError):
                 await read(place)
 
-        try:
+        with contextlib.suppress(nats.errors.Error, nats.js.errors.Error, TimeoutError):
             await tried((WIDTHS[0], 0))  # alone: where it is not answered, none is
             await asyncio.gather(*(tried((width, n)) for width in WIDTHS for n in range(SLOTS)))
-        except (nats.errors.Error, nats.js.errors.Error, TimeoutError):
-            return Timeline()
         return found
 
     async def _stored(self, run: str) -> dict[str, Any] | None:
@@ -154,7 +152,7 @@ def _status(run: str, data: bytes) -> dict[str, Any]:
         found = dict(json.loads(data))
         if found["run"] == run and math.isfinite(found.get("time", 0.0)):
             return found
-    except (TypeError, KeyError, RecursionError) as error:
+    except (TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ValueError(f"this is no status: {error}") from None
     raise ValueError(f"this is no status of {run}")
 

@@ -5,6 +5,7 @@ there SLOTS widths before. So the last minutes are there by the second, and the 
 grow: what happened between two moments is their difference, however far they are apart.
 """
 
+import itertools
 import json
 import math
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 
 WIDTHS = (1, 16, 256, 4096, 65536)  # seconds
 SLOTS = 256
+COMPARED = ("samples", "loss", "candidate")  # with a candidate
 COLUMNS = ("samples", "loss", "bytes_up", "staleness", "norm")  # with a number for each client
 
 Moment = dict[str, Any]  # JSON
@@ -41,14 +43,28 @@ def pack(moment: Moment) -> bytes:
 def unpack(data: bytes) -> Moment:
     """The inverse of `pack`. Raises ValueError if it is no moment."""
     found = json.loads(data)
+    check(found)
+    return dict(found)
+
+
+def check(moment: Any) -> None:
+    """Raises ValueError if this is no moment."""
     try:
-        float(found["time"])
-        whole = all(len(found[name]) == len(found["clients"]) for name in COLUMNS)
-    except (TypeError, KeyError) as error:
+        columns = [moment[name] for name in COLUMNS]
+        counts = (*moment["refused"].values(), *moment["states"].values())
+        candidate = moment["candidate"]
+        compared = [] if candidate is None else [candidate[name] for name in COMPARED]
+        totals = [moment[name] for name in ("time", "version", "bytes_down")]
+        for number in (*itertools.chain(*columns), *counts, *compared, *totals):
+            number / 1.0  # a number, and no larger than the largest float
+        whole = all(len(column) == len(moment["clients"]) for column in columns)
+        whole = whole and math.isfinite(moment["time"])
+        names = (*moment["clients"], *moment["refused"], *moment["states"])
+        whole = whole and all(isinstance(name, str) for name in names)
+    except (TypeError, LookupError, AttributeError, OverflowError) as error:
         raise ValueError(f"this is no moment: {error}") from None
     if not whole:
-        raise ValueError("this is no moment: its columns differ in length")
-    return dict(found)
+        raise ValueError("this is no moment: its columns or its names are others")
 
 
 Place = tuple[int, int]  # a width and a slot
@@ -71,6 +87,11 @@ class Timeline:
     def __init__(self) -> None:
         self._kept: dict[Place, Moment] = {}
         self._latest = -math.inf
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no moment."""
+        return not self._kept
 
     def add(self, moment: Moment) -> None:
         """Adds the newest moment; the same one again changes nothing."""

@@ -1,0 +1,232 @@
+"""Federated runs on the live page: a status that cannot be read is shown as such, and breaks nothing."""
+
+import asyncio
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from mainstem.dashboard.federation import Federation
+from mainstem.engines.federate.control import Observer, _status
+from mainstem.engines.federate.protocol import timeline
+from mainstem.engines.federate.protocol.timeline import Timeline
+from mainstem.errors import MainstemError
+from mainstem.report import finite_json
+
+CLIENT = {"state": "present", "refused": {"stale": 2}} | dict.fromkeys(
+    ("samples", "uploads", "loss", "recent_loss", "staleness", "norm", "bytes_up", "strikes"), 1
+)
+MERGE = {"version": 2, "step": 2, "time": 1.0, "waited": 0.1, "deadline": False, "uploads": 1}
+STATUS = {
+    "run": "fine",
+    "state": "running",
+    "time": 1e9,
+    "age": 0.5,
+    "pace": "free",
+    "epoch": 1,
+    "version": 2,
+    "step": 2,
+    "revision": 0,
+    "bytes_down": 1,
+    "waiting": {"clients": 0, "quorum": 1},
+    "clients": {"a": CLIENT},
+    "rounds_per_second": 1.0,
+    "candidate": None,
+    "alarms": [],
+    "checkpoints": [1],
+    "merges": [MERGE | {"stopped": []}],
+}
+LARGE = 10**400  # larger than any float
+
+
+def nested(depth=3000):
+    found = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+class Server:
+    """What an observer reads, without a server."""
+
+    def __init__(self, *statuses):
+        self.found, self.kept = list(statuses), Timeline()
+
+    async def statuses(self):
+        if isinstance(self.found, Exception):
+            raise self.found
+        return [*self.found]
+
+    async def timeline(self, run):
+        return self.kept
+
+    async def close(self):
+        pass
+
+
+def followed(server):
+    """A federation after three looks, whose page has asked for all its runs."""
+    found = Federation("nats://127.0.0.1:1", None, None)
+    found._orders = True
+    for _ in range(3):
+        asyncio.run(found._read(server))
+        for row in found.rows():
+            found.whole(row["run"], [])
+    return found
+
+
+def other(changes):
+    return STATUS | {"run": "other"} | changes
+
+
+WRONG = [
+    *({name: LARGE} for name in ("bytes_down", "version", "rounds_per_second")),
+    *({name: "x"} for name in ("clients", "version", "rounds_per_second", "waiting", "merges")),
+    {"checkpoints": 3},
+    {"alarms": [3]},
+    {"candidate": 3},
+    {"merges": [MERGE]},
+    {"merges": [MERGE | {"stopped": [], "waited": None}]},
+    {"merges": [MERGE | {"stopped": nested()}]},
+    {"checkpoints": [nested()]},
+    *({"clients": {"a": CLIENT | {name: nested()}}} for name in ("state", "norm", "uploads")),
+    {"clients": {"a": CLIENT | {"norm": LARGE}}},
+    {"clients": {"a": CLIENT | {"refused": {"stale": "x"}}}},
+    {"clients": {"a": CLIENT | {"strikes": "x"}}},
+]
+
+
+@pytest.mark.parametrize("name", sorted({*STATUS} - {"run"}))
+def test_a_status_that_lacks_something_is_unreadable(name):
+    lacks = {key: value for key, value in other({}).items() if key != name}
+    check(lacks)
+
+
+@pytest.mark.parametrize("changes", WRONG, ids=lambda changes: next(iter(changes)))
+def test_a_status_with_something_else_is_unreadable(changes):
+    check(other(changes))
+
+
+def check(status):
+    """Shows a status that cannot be read beside one that can."""
+    found = followed(Server(STATUS, status))
+    fine, odd = found.rows()
+    assert (fine["run"], fine["state"], fine["at"], fine["sites"]) == (
+        *("fine", "running", "merge 2"),
+        "1 of 1",
+    )
+    assert (odd["run"], odd["state"]) == ("other", "cannot be read")
+    shown = found.whole("other", [])
+    assert ["why", "its status is of another version"] in shown["facts"]
+    assert shown["orders"] == []
+    assert found.latest("other", [], 0.0)["facts"] == shown["facts"]
+    for name in ("fine", "other"):
+        for content in (found.whole(name, ["a"]), found.latest(name, ["a"], 0.0), found.rows()):
+            finite_json.dumps(content)
+    assert "point" in found.latest("fine", [], 1e9)
+
+
+def test_a_status_that_can_be_read_again_is_shown_again():
+    server = Server(STATUS)
+    found = followed(server)
+    server.found = [STATUS | {"version": None}]
+    asyncio.run(found._read(server))
+    assert found.rows()[0]["state"] == "cannot be read"
+    server.found = [STATUS | {"time": 1e9 + 1}]
+    asyncio.run(found._read(server))
+    assert found.rows()[0]["state"] == "running"
+    assert found.latest("fine", [], 1e9 + 1)["point"]["time"] == 1e9 + 1
+
+
+def test_a_page_that_was_open_waits_for_the_timeline_of_a_run_that_came_back():
+    server = Server(STATUS)
+    found = followed(server)
+    server.found = []
+    asyncio.run(found._read(server))
+    server.found = [STATUS]
+    asyncio.run(found._read(server))
+    assert found.latest("fine", [], 1e9) is None
+    asyncio.run(found._read(server))
+    assert "charts" in found.latest("fine", [], 0.0)
+
+
+@pytest.mark.parametrize("data", [f'{{"run": "a", "time": 1{"0" * 400}}}', '{"run": "b"}', "[]"])
+def test_what_is_no_status_is_refused(data):
+    with pytest.raises(ValueError, match="no status"):
+        _status("a", data.encode())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": ["x"]},
+        {"norm": [LARGE]},
+        {"time": LARGE},
+        {"clients": [3]},
+        {"bytes_down": None},
+        {"refused": [1]},
+        {"states": {"present": "x"}},
+        {"candidate": {"samples": 1}},
+    ],
+    ids=str,
+)
+def test_what_is_no_moment_is_refused(changes):
+    now = timeline.moment(STATUS)
+    assert timeline.unpack(timeline.pack(now)) == now
+    with pytest.raises(ValueError, match="no moment"):
+        timeline.unpack(json.dumps(now | changes).encode())
+
+
+def test_after_a_time_without_the_server_the_timeline_is_read_again(monkeypatch):
+    """What happened in between is on the server alone."""
+    server, looks = Server(STATUS), []
+    found = Federation("nats://127.0.0.1:1", None, None)
+
+    async def opened(*_):
+        return server
+
+    def changed():
+        looks.append(found.problem)
+        found.whole("fine", [])
+        if len(looks) == 3:
+            server.found = MainstemError("it does not answer")
+        if len(looks) == 4:
+            missed = timeline.moment(STATUS | {"time": 1e9 + 60})
+            server.kept = Timeline()
+            server.kept.add(missed)
+            server.found = [STATUS | {"time": 1e9 + 120}]
+        if len(looks) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("mainstem.dashboard.federation.Observer.open", opened)
+    monkeypatch.setattr("mainstem.dashboard.federation.SECOND", 0.01)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(found.follow(changed))
+    assert time.monotonic() - begin < 30
+    assert [bool(each) for each in looks] == [False, False, False, True, False]
+    shown = found.latest("fine", [], 1e9)  # the page has seen the first status
+    assert shown["charts"][0]["x"]["values"] == [1e9 + 60, 1e9 + 120]
+    assert "point" in found.latest("fine", [], 1e9 + 120)
+
+
+def test_what_was_read_of_a_timeline_stays_when_the_rest_does_not_come():
+    class Silent:
+        """Answers a few times."""
+
+        def __init__(self):
+            self.answers = 5
+
+        def jetstream(self, timeout):
+            return self
+
+        async def get_msg(self, stream, subject, direct):
+            self.answers -= 1
+            if self.answers < 0:
+                raise TimeoutError
+            moment = timeline.moment(STATUS | {"time": 1e9 + self.answers})
+            return SimpleNamespace(data=timeline.pack(moment))
+
+    found = asyncio.run(Observer(Silent(), "fine").timeline("fine"))
+    assert len(found.moments(1e9 + 4)) == 4  # the first is asked for twice
