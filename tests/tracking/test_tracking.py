@@ -355,6 +355,97 @@ def test_a_hub_that_is_started_again_does_not_repeat_its_last_merge(tmp_path):
     assert served(2)[-1] == 5
 
 
+DOCUMENT = {
+    "problem": {"name": "linear", "features": 2},
+    "algorithm": {"name": "fedogd", "step": 0.1},
+    "federate": {"run": "slow", "clients": ["a"]},
+}
+CLIENT = {"recent_loss": 1.0, "uploads": 1, "bytes_up": 8, "refused": {}, "state": "present"}
+
+
+def merged(version):
+    """The status after a merge."""
+    client = CLIENT | {"staleness": 0}
+    return {"version": version, "bytes_down": 0, "clients": {"a": client}}
+
+
+def test_a_tracker_of_a_hub_that_has_failed_is_tried_again(monkeypatch, caplog):
+    from mainstem.engines.federate.hub import tracked
+
+    class Full(Kept):
+        """Fails for a while."""
+
+        tries = 0
+
+        def log(self, step, values):
+            self.tries += step >= 3
+            if step >= 3 and self.tries < 3:
+                raise OSError("no space left")
+            assert step not in self.steps
+            super().log(step, values)
+
+    monkeypatch.setattr(tracked, "PAUSE", 0.1)
+    full, kept = Full(), Kept()
+    found = tracked.TrackedStatus([full, kept], parse(DOCUMENT))
+    for version in range(1, 9):
+        found.take(merged(version))
+        time.sleep(0.1)
+    found.close(merged(9))
+    assert [*full.steps] == [*kept.steps] == [*range(1, 10)]
+    assert full.last == kept.last != [{}]
+    assert full.tries > 3
+    texts = [record.getMessage() for record in caplog.records]
+    assert [text for text in texts if "tried again" in text] == texts
+    assert len(texts) == 2
+
+
+def test_points_that_wait_for_a_tracker_of_a_hub_have_bounded_room(monkeypatch, caplog):
+    from mainstem.tracking import opening
+
+    class Gone(Kept):
+        def log(self, step, values):
+            raise OSError("the server is gone")
+
+    gone, pause = Gone(), 1e6
+    monkeypatch.setattr(opening, "WAITING", 5)
+    found = opening.Tracking([gone], pause)
+    found.begin("a", {})
+    for step in range(20):
+        found.log(step, {"loss": 0.5})
+    (worker,) = found._at_work
+    assert [step for step, _ in worker.points] == [*range(15, 20)]
+    found.end({"loss": 0.5})
+    assert gone.last == [{"loss": 0.5}]
+    assert "without its last 5 points" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_step_that_was_written_in_part_is_written_again_as_a_whole(tmp_path, kind):
+    file = tmp_path / "run"
+    tracker = ms.tracking.tracker(f"{kind}:{file}")
+    tracker.begin("a", {})
+    tracker.log(1, {"loss": 0.5, "mse": 0.25})
+    before = file.read_bytes()
+
+    class Full(type(tracker._file)):
+        """A disk with room for a part."""
+
+        def write(self, data):
+            if len(data) < 20:
+                raise OSError(28, "no space left")
+            return super().write(data[:20])
+
+    real, tracker._file = tracker._file, Full(file, "a+")
+    with pytest.raises(OSError, match="no space left"):
+        tracker.log(2, {"loss": 0.5, "mse": 0.25})
+    assert file.read_bytes() == before
+    tracker._file.close()
+    tracker._file = real
+    tracker.log(2, {"loss": 0.5, "mse": 0.25})
+    tracker.end({})
+    assert len(file.read_text().splitlines()) == {"csv": 5, "jsonl": 3}[kind]
+
+
 def test_a_slow_tracker_delays_nothing(monkeypatch, caplog):
     from mainstem.engines.federate.hub import tracked
 
@@ -366,21 +457,12 @@ def test_a_slow_tracker_delays_nothing(monkeypatch, caplog):
             super().log(step, values)
 
     kept = Slow()
-    document = parse(
-        {
-            "problem": {"name": "linear", "features": 2},
-            "algorithm": {"name": "fedogd", "step": 0.1},
-            "federate": {"run": "slow", "clients": ["a"]},
-        }
-    )
-    found = tracked.TrackedStatus(kept, document)
-    client = {"recent_loss": 1.0, "uploads": 1, "bytes_up": 8, "refused": {}, "state": "present"}
-    client |= {"staleness": 0}
+    found = tracked.TrackedStatus(kept, parse(DOCUMENT))
     begin = time.monotonic()
     for version in range(1, 200):
-        found.take({"version": version, "bytes_down": 0, "clients": {"a": client}})
+        found.take(merged(version))
     assert time.monotonic() - begin < 5
     going.set()
-    found.close({"version": 199, "bytes_down": 0, "clients": {"a": client}})
+    found.close(merged(199))
     assert tracked.WAITING <= len(kept.steps) < 199
     assert any("left out" in record.getMessage() for record in caplog.records)

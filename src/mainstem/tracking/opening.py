@@ -2,6 +2,9 @@
 
 import contextlib
 import logging
+import math
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +15,7 @@ from mainstem.tracking.text_files import csv, json_lines
 from mainstem.tracking.tracker import Tracker
 
 log = logging.getLogger("mainstem")
+WAITING = 1000  # points that may wait for a tracker that has failed, the latest
 KINDS: dict[str, Callable[[str], Tracker]] = {
     "csv": csv,
     "jsonl": json_lines,
@@ -39,20 +43,44 @@ def tracker(asked: Tracker | str) -> Tracker:
     return KINDS[kind](place)
 
 
-def trackers(asked: Asked) -> "Tracking":
-    """The trackers that were asked for, as one."""
+def trackers(asked: Asked, pause: float | None = None) -> "Tracking":
+    """The trackers that were asked for, as one; `pause`: as in `Tracking`."""
     if asked is None:
         return Tracking([])
     listed = [asked] if isinstance(asked, Tracker | str) else asked
-    return Tracking([tracker(each) for each in listed])
+    return Tracking([tracker(each) for each in listed], pause)
+
+
+class AtWork:
+    """A tracker of a run, with the points that it has not received."""
+
+    def __init__(self, tracker: Tracker):
+        self.tracker = tracker
+        self.points: deque[tuple[int, Mapping[str, float]]] = deque(maxlen=WAITING)
+        self.again = -math.inf  # when it is tried again, after a failure
+
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+        return type(self.tracker).__name__
+
+    def log(self) -> None:
+        """Gives it the points in turn."""
+        while self.points:
+            self.tracker.log(*self.points[0])
+            self.points.popleft()
 
 
 class Tracking:
-    """Several trackers as one. One that fails in the middle of a run is left out, and the log says so."""
+    """Several trackers as one. One that fails in the middle of a run is left out, or tried again after a pause.
 
-    def __init__(self, trackers: Sequence[Tracker]):
+    `pause`: the seconds of a pause; None: it is left out, for its failures may be slow. The log says so.
+    """
+
+    def __init__(self, trackers: Sequence[Tracker], pause: float | None = None):
         self._all = list(trackers)
-        self._at_work: list[Tracker] = []
+        self._pause = pause
+        self._at_work: list[AtWork] = []
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -63,32 +91,47 @@ class Tracking:
         try:
             for each in self._all:
                 each.begin(run, about)
-                self._at_work.append(each)
+                self._at_work.append(AtWork(each))
                 if after:
                     each.resumed(after)
         except BaseException:
-            for each in self._at_work:
+            for begun in self._at_work:
                 with contextlib.suppress(Exception):
-                    each.end({})
+                    begun.tracker.end({})
             self._at_work = []
             raise
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Values of a step."""
-        self._each(lambda each: each.log(step, values))
+        for each in [*self._at_work]:
+            each.points.append((step, values))
+            if time.monotonic() >= each.again:
+                self._log(each)
+
+    def _log(self, each: AtWork) -> None:
+        try:
+            each.log()
+        except Exception as error:  # of a library, a disk or a server
+            if self._pause is None:
+                log.error("tracking by %s has ended, the run goes on: %s", each.name, error)
+                self._at_work.remove(each)
+                with contextlib.suppress(Exception):
+                    each.tracker.end({})
+            else:
+                text = "tracking by %s has failed, and is tried again after %g seconds: %s"
+                log.error(text, each.name, self._pause, error)
+                each.again = time.monotonic() + self._pause
 
     def end(self, values: Mapping[str, float] | None = None) -> None:
         """The run has ended, with its last values if it has finished."""
-        self._each(lambda each: each.end(values or {}))
-        self._at_work = []
-
-    def _each(self, call: Callable[[Tracker], None]) -> None:
-        for each in [*self._at_work]:
+        for each in self._at_work:
             try:
-                call(each)
-            except Exception as error:  # of a library, a disk or a server
-                self._at_work.remove(each)
-                name = type(each).__name__
-                log.error("tracking by %s has ended, the run goes on: %s", name, error)
                 with contextlib.suppress(Exception):
-                    each.end({})
+                    each.log()
+                each.tracker.end(values or {})
+            except Exception as error:
+                log.error("tracking by %s has not ended well: %s", each.name, error)
+            if each.points:
+                text = "tracking by %s has ended without its last %d points"
+                log.error(text, each.name, len(each.points))
+        self._at_work = []

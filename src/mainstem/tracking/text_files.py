@@ -68,8 +68,13 @@ class TextFile(Tracker):
         if data and end:
             self._file.seek(end - 1)
             data = data if self._file.read(1) == b"\n" else b"\n" + data
-        while data:
-            data = data[self._file.write(data) :]
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:  # such as a full disk: all of it is written later, or nothing
+            with contextlib.suppress(OSError):
+                self._file.truncate(end)
+            raise
 
     def end(self, values: Mapping[str, float]) -> None:
         """Closes the file."""

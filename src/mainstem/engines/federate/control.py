@@ -81,7 +81,7 @@ class Observer:
             return {name: await self._stored(name) for name in names}
 
     async def timeline(self, run: str) -> Timeline:
-        """The timeline of a run, as far as it is answered; empty if it has none, or this observer may not read it."""
+        """The timeline of a run, as far as it is answered; empty if there is none, or none that may be read."""
         subjects, found = Subjects(run), Timeline()
         at_once = asyncio.Semaphore(AT_ONCE)
 

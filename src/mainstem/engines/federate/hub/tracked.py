@@ -16,6 +16,7 @@ from mainstem.tracking import trackers
 from mainstem.tracking.opening import Asked
 
 WAITING = 60  # points that may wait for a tracker
+PAUSE = 60.0  # seconds after which a tracker that has failed is tried again
 PATIENCE = 10.0  # seconds for which the end of a run waits for trackers
 FEW = 32  # sites, up to which each has a curve of its loss
 
@@ -25,7 +26,7 @@ class TrackedStatus:
 
     def __init__(self, asked: Asked, document: RunDocument, version: int = 0):
         self._run = document.rules.run
-        self._trackers = trackers(asked)
+        self._trackers = trackers(asked, PAUSE)
         self._trackers.begin(self._run, document.content)
         self._queue: queue.Queue[tuple[int, dict[str, float]] | None] = queue.Queue(WAITING)
         self._version = version
