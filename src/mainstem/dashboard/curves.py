@@ -44,7 +44,8 @@ class Curves:
                 if name in found:
                     values = found[name].astype(float)
                     there = name in OF_SAMPLES and "present" in found
-                    self._add(name, t, values, found["present"] if there else None, most)
+                    with np.errstate(all="ignore"):  # of a run that diverges
+                        self._add(name, t, values, found["present"] if there else None, most)
         self.files.append(file.name)
 
     def _add(
