@@ -121,10 +121,18 @@ def check(status):
     assert ["why", "its status is of another version"] in shown["facts"]
     assert shown["orders"] == []
     assert found.latest("other", [], 0.0)["facts"] == shown["facts"]
+    asyncio.run(found._read(Server(STATUS, status)))
+    assert found.latest("other", [], shown["revision"]) is None  # nothing has changed
     for name in ("fine", "other"):
         for content in (found.whole(name, ["a"]), found.latest(name, ["a"], 0.0), found.rows()):
             finite_json.dumps(content)
     assert "point" in found.latest("fine", [], 1e9)
+
+
+def test_counts_whose_sum_is_larger_than_any_float_break_nothing():
+    large = CLIENT | {"bytes_up": 10**308}
+    found = followed(Server(STATUS | {"clients": {str(n): large for n in range(3)}}))
+    finite_json.dumps([found.whole("fine", []), found.latest("fine", [], 1e9)])
 
 
 def test_a_status_that_can_be_read_again_is_shown_again():

@@ -69,17 +69,22 @@ class Run:
 
     def _refuse(self) -> None:
         """Shows that the newest status cannot be read."""
+        if self.now and not self.readable:
+            return
         facts = [["state", CANNOT], ["why", "its status is of another version"]]
         row = {"run": self._name, "state": CANNOT, "needs_somebody": True, "at": "", "sites": ""}
         self.row, self.readable = row, False
         self.now = {"revision": time.time(), "facts": facts, "alarms": [], "orders": []}
+        self._whole_from = math.inf  # what is read again is shown as a whole
 
     def whole(self, sites: Sequence[str]) -> dict[str, Any]:
         """The charts of its timeline, and what it does now."""
         return {"charts": charts(self._moments, sites), **self.now}
 
-    def latest(self, sites: Sequence[str], seen: float) -> dict[str, Any]:
+    def latest(self, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
         """The newest values of the charts; all of them for a page that has not seen the timeline."""
+        if not self.readable and seen == self.now["revision"]:
+            return None
         if not self.readable or seen < self._whole_from:
             return self.whole(sites)
         last = len(self._moments) - 1

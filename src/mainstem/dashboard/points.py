@@ -34,7 +34,7 @@ def point(now: Moment, before: Moment | None, sites: Sequence[str]) -> Point:
         "refused": {reason: [float(count)] for reason, count in now["refused"].items()},
         "states": {state: [float(count)] for state, count in now["states"].items()},
         "bytes": {
-            "up, of all sites": [float(np.sum(now["bytes_up"])) / 1e6],
+            "up, of all sites": [sum(map(float, now["bytes_up"])) / 1e6],
             "down, to all sites": [now["bytes_down"] / 1e6],
         },
     }
