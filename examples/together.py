@@ -7,8 +7,8 @@ images (FedOGD); alone each learns from its own images with the same model. Both
 step sizes. In the first case every site sees all ten digits: 100 images are few. In the second each site has two
 digits of its own, and what the others know is of no use to it.
 
-Then the first case runs for real: a hub and five sites as processes, with a live page to look at. Each start has a new
-folder, runs/together/1, 2, ...: in an old one the hub and the sites would go on where they were.
+Then the first case runs for real: a hub and five sites as processes, with a live page to look at. Each start has a
+new folder, runs/together/1, 2, ...: in an old one the hub and the sites would go on where they were.
 """
 
 import json
