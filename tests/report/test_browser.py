@@ -79,6 +79,36 @@ def test_a_legend_hides_its_curve(browser: Browser, report: Path) -> None:
     assert browser.inked(0) == before
 
 
+def test_a_hidden_curve_stays_hidden_when_a_line_is_added(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    shown = browser.run(
+        STATE + "chart.toggle(1); const [first, second] = chart.drawn.lines;"
+        "chart.set([{...first, name: 'new'}, first, second]);"
+        "return [0, 1, 2].map((n) => [chart.drawn.lines[n].name, chart.plot.series[3 * n + 1].show,"
+        " chart.buttons[n].getAttribute('aria-pressed')]);",
+        0,
+    )
+    assert shown == [["new", True, "true"], ["FedOGD", True, "true"], ["OFedAvg", False, "false"]]
+
+
+def test_a_double_click_shows_all_and_follows_what_comes(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    longer = (
+        "const add = (values, value) => Float64Array.from([...values, value]);"
+        "chart.set(chart.drawn.lines.map((line) =>"
+        " ({name: line.name, colour: line.colour, x: add(line.x, 90), y: add(line.y, 0.5)})));"
+        "return new Promise((done) => requestAnimationFrame(() => done(chart.plot.scales.x.max)));"
+    )
+    browser.run(STATE + "chart.zoomTo(10, 20);", 0)
+    browser.run(
+        STATE + "const {over} = chart.plot;"
+        "over.dispatchEvent(new MouseEvent('dblclick', {bubbles: true, button: 0}));",
+        0,
+    )
+    assert browser.run(STATE + "return chart.range", 0) is None
+    assert browser.run(STATE + longer, 0) == 90
+
+
 def test_zoom_reveals_what_the_whole_curve_hides(browser: Browser, tmp_path: Path) -> None:
     problem, stream = (
         ms.problems.logistic(features=1),

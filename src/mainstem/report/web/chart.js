@@ -14,7 +14,7 @@ export class Chart {
   constructor(parent, drawn) {
     this.drawn = drawn;
     this.logs = { x: drawn.x.log ?? false, y: drawn.y.log ?? false };
-    this.hidden = new Set();
+    this.hidden = new Set(); // the names of lines: others may come and go
     this.range = null; // of x, while zoomed
     this.id = `chart-${++charts}`;
     this.figure = element(parent, "figure", { className: "chart" });
@@ -45,7 +45,6 @@ export class Chart {
       this.plot.setData(this.data(), this.range === null);
       this.read();
     } else {
-      this.hidden.clear();
       this.list.remove();
       this.legend();
       this.draw();
@@ -67,8 +66,9 @@ export class Chart {
 
   /** Hides a line, or shows it again. */
   toggle(n) {
-    this.hidden.has(n) ? this.hidden.delete(n) : this.hidden.add(n);
-    const shown = !this.hidden.has(n);
+    const { name } = this.drawn.lines[n];
+    const shown = this.hidden.delete(name);
+    if (!shown) this.hidden.add(name);
     this.buttons[n].setAttribute("aria-pressed", String(shown));
     for (let column = 3 * n + 1; column <= 3 * n + 3; column++) this.plot.setSeries(column, { show: shown });
   }
@@ -94,7 +94,7 @@ export class Chart {
     const bands = [];
     this.drawn.lines.forEach((line, n) => {
       const colour = css(`--line-${line.colour % 8}`);
-      const show = !this.hidden.has(n);
+      const show = !this.hidden.has(line.name);
       const lone = line.x.length === 1 || line.marked;
       const edge = { stroke: "transparent", points: { show: false }, show };
       const points = lone ? { show: true, size: 7, fill: colour, stroke: colour } : { show: false };
@@ -110,7 +110,7 @@ export class Chart {
       bands,
       legend: { show: false },
       focus: { alpha: 0.3 },
-      cursor: { drag: { x: true, y: false }, focus: { prox: 16 } },
+      cursor: { drag: { x: true, y: false }, focus: { prox: 16 }, bind: { dblclick: () => () => this.reset() } },
       scales: {
         x: { time: this.drawn.x.time ?? false, distr: this.logs.x ? 3 : 1 },
         y: { distr: this.logs.y ? 3 : 1 },
@@ -199,7 +199,7 @@ export class Chart {
     this.list = list;
     this.buttons = this.drawn.lines.map((line, n) => {
       const button = element(element(list, "li"), "button", { type: "button", onclick: () => this.toggle(n) });
-      button.setAttribute("aria-pressed", "true");
+      button.setAttribute("aria-pressed", String(!this.hidden.has(line.name)));
       const swatch = element(button, "span", { className: `swatch colour-${line.colour % 8}` });
       swatch.classList.toggle("dashed", dashes(line).length > 0);
       element(button, "span", { textContent: line.name });
