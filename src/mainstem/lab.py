@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def run_file(
 
     Runs, figure and table (CSV and LaTeX) are saved inside `folder`.
     """
+    changes = list(changes)
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
@@ -70,7 +72,8 @@ def run_file(
         figures.save(compared.figure, figure)
         compared.to_csv(figure.with_suffix(".csv"))
         compared.to_latex(figure.with_suffix(".tex"))
-        compared.report(folder / REPORT, title=path.stem)
+        command = _command("run", path, changes, y=y, x=x)
+        compared.report(folder / REPORT, title=path.stem, command=command)
     rows = [row | {"folder": str(place)} for row, place in zip(compared, places, strict=True)]
     return rows, figure
 
@@ -88,6 +91,7 @@ def sweep_file(
 
     Runs, figure and table (CSV) are saved inside `folder`.
     """
+    changes = list(changes)
     content = experiment.parsed(path, changes)
     grid = experiment.grid(content.pop("sweep", None), str(path))
     asked = experiment.build({**content, "algorithm": []}, str(path), algorithms_needed=False)
@@ -106,8 +110,20 @@ def sweep_file(
     if hosts.first():
         figures.save(found.figure, figure)
         (folder / "sweep.csv").write_text(tables.as_csv(found.rows))
-        found.report(folder / REPORT, title=path.stem)
+        command = _command("sweep", path, changes, y=y)
+        found.report(folder / REPORT, title=path.stem, command=command)
     return found, figure
+
+
+def _command(name: str, path: Path, changes: Iterable[str], **options: str | None) -> str:
+    """The command that runs a file with these changes again.
+
+    >>> _command("run", Path("my file.toml"), ["simulate.steps=5"], y="loss", x=None)
+    "mainstem run 'my file.toml' --set simulate.steps=5 --y loss"
+    """
+    given = [("set", each) for each in changes] + [*options.items()]
+    words = [word for key, value in given if value is not None for word in (f"--{key}", value)]
+    return shlex.join(["mainstem", name, str(path), *words])
 
 
 def show_runs(folders: Iterable[Path]) -> Rows:
@@ -196,5 +212,6 @@ def run_demo(folder: Path, steps: int) -> tuple[Rows, Path]:
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")
     compared, saved = compare(runs), figures.save(figure, folder / "accuracy.png")
-    compared.report(folder / REPORT, title="Five algorithms on handwritten digits")
+    title, command = "Five algorithms on handwritten digits", f"mainstem demo --steps {steps}"
+    compared.report(folder / REPORT, title=title, command=command)
     return list(compared), saved

@@ -37,4 +37,5 @@ def runs() -> dict[str, ms.Run]:
 @pytest.fixture(scope="session")
 def report(runs: dict[str, ms.Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of these runs."""
-    return ms.compare(runs).report(tmp_path_factory.mktemp("report") / "report.html")
+    place = tmp_path_factory.mktemp("report") / "report.html"
+    return ms.compare(runs).report(place, command="mainstem run three.toml")

@@ -188,6 +188,12 @@ def test_it_is_accessible(browser: Browser, report: Path, width: int, dark: bool
     assert browser.faults() == []
 
 
+def test_the_command_is_seen_first(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    shown = browser.run("return document.querySelector('#overview dl').innerText")
+    assert shown.split() == "Command mainstem run three.toml".split()
+
+
 def test_the_theme_changes(browser: Browser, report: Path) -> None:
     browser.open(report)
     browser.run("document.querySelector('#theme').click()")

@@ -2,8 +2,11 @@
 
 import base64
 import json
+import os
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +36,15 @@ def test_a_page_of_a_million_steps_is_small(tmp_path: Path) -> None:
     assert page.stat().st_size < LIMIT
 
 
+def embedded(page: Path) -> Any:
+    """The content of a page."""
+    inside = re.search(
+        r'<script type="application/json" id="content">(.*?)</script>', page.read_text(), re.DOTALL
+    )
+    assert inside is not None
+    return json.loads(inside[1])
+
+
 def test_thinning_keeps_extremes_and_ends() -> None:
     draw = np.random.default_rng(0)
     curve = draw.normal(size=100_003)
@@ -45,13 +57,8 @@ def test_thinning_keeps_extremes_and_ends() -> None:
 
 
 def test_a_hostile_name_cannot_end_the_script(report: Path) -> None:
-    html = report.read_text()
-    assert HOSTILE not in html
-    inside = re.search(
-        r'<script type="application/json" id="content">(.*?)</script>', html, re.DOTALL
-    )
-    assert inside is not None
-    assert [run["name"] for run in json.loads(inside[1])["runs"]][2] == HOSTILE
+    assert HOSTILE not in report.read_text()
+    assert [run["name"] for run in embedded(report)["runs"]][2] == HOSTILE
 
 
 def test_the_content_says_what_was_run(runs: dict[str, ms.Run]) -> None:
@@ -76,7 +83,36 @@ def test_the_page_says_whether_a_file_can_run_it_again(runs: dict[str, ms.Run]) 
     digits = ms.simulate(ms.fedogd(0.1), ms.problems.softmax(64, 10), ms.streams.digits(5), steps=2)
     for run, expected in ((in_memory, "cannot run it again"), (digits, "mainstem run")):
         (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
-        assert expected in shown["toml"].splitlines()[0]
+        assert expected in dict(shown["facts"])["Command"]
+
+
+def test_the_command_of_a_saved_run_runs_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, problem = ms.streams.digits(5), ms.problems.softmax(64, 10)
+    folder = tmp_path / "first run"
+    run = ms.simulate(ms.fedogd(0.1), problem, stream, steps=2, folder=folder)
+    monkeypatch.chdir(tmp_path)
+    (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
+    command = dict(shown["facts"])["Command"]
+    assert command == "mainstem run 'first run/spec.toml'"
+    done = mainstem(tmp_path, *shlex.split(command)[1:], "--json")
+    assert done.returncode == 0, done.stderr
+    again = ms.load(tmp_path / json.loads(done.stdout)["runs"][0]["folder"])
+    np.testing.assert_array_equal(again.loss, run.loss)
+
+
+def test_an_experiment_that_is_too_long_is_not_called_a_file(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0).normal(size=(2, 4000))
+    stream = ms.streams.arrays(draw[0][:, None], draw[1], clients=4)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.linear(1), stream, steps=2)
+    (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
+    assert "after run.save(FOLDER)" in dict(shown["facts"])["Command"]
+    run.save(tmp_path / "long")
+    (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
+    whole = os.path.relpath(tmp_path / "long" / "spec.toml")
+    assert shown["heading"].endswith(f"the whole one is {whole}")
+    assert dict(shown["facts"])["Command"] == f"mainstem run {whole}"
 
 
 def test_delays_and_heterogeneity_are_shown() -> None:
@@ -133,9 +169,23 @@ def test_an_experiment_file_leaves_a_report(tmp_path: Path) -> None:
     )
     done = mainstem(tmp_path, "run", "small.toml", "--json")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / json.loads(done.stdout)["report"]).stat().st_size < LIMIT
+    page = tmp_path / json.loads(done.stdout)["report"]
+    assert page.stat().st_size < LIMIT
+    assert embedded(page)["command"] == "mainstem run small.toml"
     done = mainstem(tmp_path, "run", "small.toml", "--json")  # finished: the page is written again
     assert done.returncode == 0, done.stderr
+
+
+def test_a_sweep_shows_its_command(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(
+        '[problem]\nname = "softmax"\nfeatures = 64\nclasses = 10\n'
+        '[stream]\nname = "digits"\nclients = 5\n[[algorithm]]\nname = "fedogd"\n'
+        '[simulate]\nsteps = 10\n[sweep]\n"algorithm.step" = [0.1, 1.0]\n'
+    )
+    done = mainstem(tmp_path, "sweep", "grid.toml", "--set", "simulate.steps=5", "--json")
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / json.loads(done.stdout)["report"]
+    assert embedded(page)["command"] == "mainstem sweep grid.toml --set simulate.steps=5"
 
 
 def test_runs_on_other_data_are_refused(runs: dict[str, ms.Run]) -> None:

@@ -169,11 +169,13 @@ class Comparison:
             steps = {label: each.steps for label, each in self._regrets.items()}
         return figures.curves(self._curves(self.y), self._title(self.y), steps=steps)
 
-    def report(self, path: str | Path, *, regret: bool | None = None, title: str = "") -> Path:
-        """Writes a page that shows the runs side by side, see `Run.report`."""
+    def report(
+        self, path: str | Path, *, regret: bool | None = None, title: str = "", command: str = ""
+    ) -> Path:
+        """Writes a page that shows the runs side by side, see `Run.report`, and the `command` that made them."""
         from mainstem.run.reporting.content import of_runs
 
-        return write_page(path, of_runs(self, regret, title))
+        return write_page(path, of_runs(self, regret, title, command))
 
     def sorted(self, by: str | None = None, descending: bool = False) -> "Comparison":
         """The comparison with its runs in the order of a column (default: `y`)."""

@@ -149,11 +149,13 @@ class Sweep:
         first, second, cells = self.grid()
         return figures.heat_map(names[:2], (first, second), cells, self.y, self.higher)
 
-    def report(self, path: str | Path, *, regret: bool | None = None, title: str = "") -> Path:
-        """Writes a page that shows the grid and the best runs, see `Run.report`."""
+    def report(
+        self, path: str | Path, *, regret: bool | None = None, title: str = "", command: str = ""
+    ) -> Path:
+        """Writes a page that shows the grid and the best runs, see `Run.report`, and the `command` that made them."""
         from mainstem.run.reporting.content import of_sweep
 
-        return write_page(path, of_sweep(self, regret, title))
+        return write_page(path, of_sweep(self, regret, title, command))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)

@@ -83,7 +83,7 @@ function runs(parent) {
       else element(place, "code", { textContent: equation });
     }
     facts(made, run.facts);
-    code(made, "The experiment, to run it again", run.toml);
+    code(made, run.heading, run.toml);
   }
 }
 
@@ -109,6 +109,7 @@ dark.addEventListener("change", () => show(dark.matches ? "dark" : "light"));
 show(dark.matches ? "dark" : "light");
 
 const overview = section("overview", "Overview");
+if (content.command) facts(overview, [["Command", content.command]]);
 table(overview, content.table.columns, content.table.rows, content.table.caption);
 for (const warning of content.warnings) element(overview, "p", { className: "warning", textContent: warning });
 if (content.grid) heatMap(section("grid", "Grid"), content.grid);

@@ -20,10 +20,13 @@ from mainstem.run.swept import Sweep, edge_warning
 DETAILED = 6  # runs of a sweep that are shown in detail, the best ones
 
 
-def of_runs(compared: Comparison, regret: bool | None = None, title: str = "") -> dict[str, Any]:
+def of_runs(
+    compared: Comparison, regret: bool | None = None, title: str = "", command: str = ""
+) -> dict[str, Any]:
     """The content for compared runs.
 
-    `regret` says whether the best models in hindsight are computed; None: where that takes seconds.
+    `regret` says whether the best models in hindsight are computed; None: where that takes seconds. `command`
+    is the one that made the runs.
     """
     runs = compared.runs
     found = regrets.regrets(runs, regret)
@@ -39,6 +42,7 @@ def of_runs(compared: Comparison, regret: bool | None = None, title: str = "") -
     return {
         "title": title or ", ".join(dict.fromkeys(run.name for run in runs.values())),
         "made": f"A report of mainstem {metadata.version('mainstem')}, {now}",
+        "command": command,
         "table": for_page(compared.rows, "The last values; ± is the standard error over seeds"),
         "warnings": [f"{label}: {run.diverged}" for label, run in runs.items() if run.diverged],
         "sections": [_drawn(each, most) for each in sections],
@@ -51,11 +55,14 @@ def _drawn(section: Section, most: int) -> dict[str, Any]:
     return section._asdict() | {"charts": [drawn(chart, most) for chart in section.charts]}
 
 
-def of_sweep(sweep: Sweep, regret: bool | None = None, title: str = "") -> dict[str, Any]:
+def of_sweep(
+    sweep: Sweep, regret: bool | None = None, title: str = "", command: str = ""
+) -> dict[str, Any]:
     """The content for a sweep: its grid, and its best runs in detail."""
     best = sweep.order[:DETAILED]
     named = {_point(sweep.points[n]): sweep.runs[n] for n in best}
-    found = of_runs(compare(named, sweep.y), regret, title or f"Sweep of {', '.join(sweep.axes)}")
+    title = title or f"Sweep of {', '.join(sweep.axes)}"
+    found = of_runs(compare(named, sweep.y), regret, title, command)
     found["table"] = for_page([sweep.rows[n] for n in sweep.order], "All points, the best first")
     found["warnings"] += [edge_warning(sweep)] if sweep.edges else []
     names = sweep.varied

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +35,39 @@ def described(label: str, run: Run) -> dict[str, Any]:
     if run.folder is not None:
         facts["Folder"] = os.path.relpath(run.folder)
     toml = tomli_w.dumps(spec)
-    if len(toml) > SPEC:
-        toml = f"{toml[:SPEC]}\n# ... cut off: the complete one is spec.toml in the run's folder\n"
+    whole = len(toml) <= SPEC
+    facts["Command"] = _command(run, whole)
     return {
         "name": label,
         "about": "" if kind is None else summary(kind),
         "equations": [] if kind is None else [_formula(each) for each in equations(kind)],
         "facts": list(facts.items()),
-        "toml": f"{_how(spec)}\n\n{toml}",
+        "heading": "The experiment, as a file" if whole else f"The experiment, {_cut(run)}",
+        "toml": toml if whole else f"{toml[:SPEC]}\n# ... {_cut(run)}\n",
     }
 
 
-def _how(spec: Mapping[str, Any]) -> str:
-    """How the experiment is run again, if a file can describe it."""
-    words = json.dumps(spec)
+def _command(run: Run, shown: bool) -> str:
+    """The command that runs the experiment again, or why there is none; `shown`: the page has all of the file."""
+    words = json.dumps(run.spec)
     if (
         any(mark in words for mark in ('"array ', '"code ', " sha256 "))
-        or unnamed(spec) is not None
+        or unnamed(run.spec) is not None
     ):
-        return "# Some of this was in memory, or code without a name: a file alone cannot run it again."
-    return "# Saved as experiment.toml: mainstem run experiment.toml"
+        return "none: some of this was in memory, or code without a name, so that a file alone cannot run it again"
+    if run.folder is not None:
+        return shlex.join(["mainstem", "run", os.path.relpath(run.folder / "spec.toml")])
+    if shown:
+        return "mainstem run experiment.toml, with the experiment below saved in this file"
+    return "mainstem run FOLDER/spec.toml, after run.save(FOLDER): the experiment is too long for a page"
+
+
+def _cut(run: Run) -> str:
+    """What a page says of an experiment that is too long for it."""
+    place = "the file that run.save(FOLDER) writes"
+    if run.folder is not None:
+        place = os.path.relpath(run.folder / "spec.toml")
+    return f"only its first {SPEC} characters: the whole one is {place}"
 
 
 def _formula(latex: str) -> str:
