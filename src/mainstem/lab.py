@@ -27,6 +27,7 @@ from mainstem.tracking.opening import Asked
 Rows = list[dict[str, Any]]
 
 REPORT = "report.html"  # in the folder of the runs
+MEASURED = ["default", "clients"]  # where the file does not say: the report shows each client
 MATTER = (
     "steps",
     "seed",
@@ -55,6 +56,7 @@ def run_file(
     asked = experiment.read(path, changes)
     if "steps" not in asked.settings:
         raise BadSpec(f"{path}: [simulate] needs steps")
+    asked.settings.setdefault("measure", MEASURED)
     places = [folder / _named(asked, algorithm) for algorithm in asked.algorithms]
     runs: list[Run] = []
     for algorithm, place in zip(asked.algorithms, places, strict=True):
@@ -207,7 +209,7 @@ def run_demo(folder: Path, steps: int) -> tuple[Rows, Path]:
         "FedSEA, every 10 steps": algorithms.fedsea(step=0.5, period=10),
     }
     runs = {
-        name: simulate(algorithm, problem, stream, steps=steps, seeds=3, measure=())
+        name: simulate(algorithm, problem, stream, steps=steps, seeds=3, measure=["clients"])
         for name, algorithm in chosen.items()
     }
     figure = figures.curves({name: run.accuracy for name, run in runs.items()}, "accuracy", log="x")

@@ -191,7 +191,7 @@ def test_it_is_accessible(browser: Browser, report: Path, width: int, dark: bool
 def test_the_command_is_seen_first(browser: Browser, report: Path) -> None:
     browser.open(report)
     shown = browser.run("return document.querySelector('#overview dl').innerText")
-    assert shown.split() == "Command mainstem run three.toml".split()
+    assert shown.split() == ["Command", "mainstem", "run", "three.toml"]
 
 
 def test_the_theme_changes(browser: Browser, report: Path) -> None:

@@ -188,6 +188,68 @@ def test_a_sweep_shows_its_command(tmp_path: Path) -> None:
     assert embedded(page)["command"] == "mainstem sweep grid.toml --set simulate.steps=5"
 
 
+def sites() -> ms.streams.arrays:
+    """Four sites with a name; the later ones have more noise."""
+    draw = np.random.default_rng(0)
+    rows, site = draw.normal(size=(400, 2)), np.arange(400) % 4
+    target = rows[:, 0] + site * draw.normal(size=400)
+    return ms.streams.arrays(rows, target, keys=np.array(["oak", "elm", "ash", "yew"])[site])
+
+
+def test_an_experiment_file_has_the_best_and_the_worst_clients_by_name(tmp_path: Path) -> None:
+    stream = sites()
+    table = np.column_stack([stream.features, stream.target])
+    lines = [f"{a},{b},{y},{k}" for (a, b, y), k in zip(table, stream.keys, strict=True)]
+    (tmp_path / "sites.csv").write_text("a,b,load,site\n" + "\n".join(lines) + "\n")
+    (tmp_path / "sites.toml").write_text(
+        '[problem]\nname = "linear"\nfeatures = 2\n'
+        '[stream]\nname = "csv"\npath = "sites.csv"\ntarget = "load"\nkey = "site"\n'
+        '[[algorithm]]\nname = "fedomd"\nstep = 0.1\n[simulate]\nsteps = 100\n'
+    )
+    done = mainstem(tmp_path, "run", "sites.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(done.stdout)
+    (section,) = [
+        each
+        for each in embedded(tmp_path / written["report"])["sections"]
+        if each["id"] == "clients"
+    ]
+    assert [each["title"] for each in section["charts"]] == [
+        "Mean loss of each client",
+        "Mean squared error of each client",
+    ]
+    run = ms.load(tmp_path / written["runs"][0]["folder"])
+    assert "collective" in run.trace  # as without the measures of each client
+    losses = run.column("loss per client").mean(axis=0)
+    names = [row[0]["text"] for row in section["tables"][0]["rows"]]
+    assert names == [["ash", "elm", "oak", "yew"][k] for k in np.argsort(losses)]
+    assert names[0] == "oak"
+    shown = [row[2]["by"] for row in section["tables"][0]["rows"]]
+    errors = run.column("squared_error per client").mean(axis=0)
+    np.testing.assert_allclose(shown, errors[np.argsort(losses)], rtol=1e-6)
+
+
+def test_many_numbers_of_clients_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainstem.engines.simulate.admission.NUMBERS", 200)
+    problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=2)
+    given = {"problem": problem, "stream": stream, "steps": 300}
+    run = ms.simulate(ms.fedogd(0.1), **given, measure=["clients"])
+    assert {"loss_per_client_every_11", "correct_per_client_every_11"} < set(run.columns)
+    (section,) = [
+        each
+        for each in of_runs(ms.compare(run), regret=False)["sections"]
+        if each["id"] == "clients"
+    ]
+    assert section["texts"] == ["fedogd: means over every n-th step, n = 11."]
+    whole = ms.simulate(ms.fedogd(0.1), **given, measure=["loss per client"])
+    expected = whole.column("loss per client")[10::11].mean(axis=0)
+    shown = {row[0]["by"]: row[1]["by"] for row in section["tables"][0]["rows"]}
+    np.testing.assert_allclose([shown[0], shown[1]], expected, rtol=1e-6)
+    crowd = ms.streams.digits(clients=200)  # fewer than 20 steps would fit
+    run = ms.simulate(ms.fedogd(0.1), problem, crowd, steps=300, measure=["clients"])
+    assert not any("per_client" in name for name in run.columns)
+
+
 def test_runs_on_other_data_are_refused(runs: dict[str, ms.Run]) -> None:
     other = ms.simulate(
         ms.fedogd(0.1),

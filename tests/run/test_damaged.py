@@ -74,6 +74,7 @@ def test_a_field_of_the_summary_that_makes_no_sense(saved, field, value):
         *(("downlink_bits", value) for value in (None, "many", -1, 1e400, [])),
         *(("every", value) for value in (None, "many", -1, 0, 4, 0.5, [])),
         *(("labels", value) for value in ("many", 3, {}, [None], [[]])),
+        *(("names", value) for value in ("many", 3, {}, [None], ["a"], [*range(10)])),
         *(("diverged", value) for value in (None, "many", 3, {}, [None], [[0, 1]], [[0, -1, 1]])),
         *(("diverged", [each]) for each in ([99, 5, 1], [0, 7, 1], [0, 0, 1])),
     ],

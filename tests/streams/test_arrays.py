@@ -6,7 +6,7 @@ import pytest
 from mainstem import random
 from mainstem.base import At
 from mainstem.errors import BadData
-from mainstem.streams import arrays, by_key, evenly, in_time
+from mainstem.streams import arrays, by_key, evenly, in_batches, in_time
 
 X = np.arange(30.0).reshape(10, 3)
 Y = np.arange(10)
@@ -29,6 +29,15 @@ def test_evenly_is_the_default_deal():
         arrays(X, Y, clients=4).places(3, 1, 9),
         arrays(X, Y, clients=4, deal=evenly()).places(3, 1, 9),
     )
+
+
+def test_clients_have_the_names_of_their_keys_where_rows_are_dealt_by_key():
+    keys = ["oak", "elm", "oak", "ash", "elm"] * 2
+    stream = arrays(X, Y, keys=keys)
+    assert stream.names == ("ash", "elm", "oak")
+    assert in_batches(stream, 2).names == stream.names
+    assert arrays(X, Y, 3, keys=keys, deal=evenly()).names is None
+    assert arrays(X, Y, 3).names is None
 
 
 def test_lists_and_images_are_arrays_too():

@@ -56,6 +56,7 @@ def test_each_clients_rows_come_in_the_order_of_the_file(kind, tmp_path):
     data = table()
     stream = opened(kind, write(kind, data, tmp_path), target="load", key="zone")
     assert (stream.clients, stream.steps) == (3, data.groupby("zone").size().max())
+    assert stream.names == ("a", "b", "c")
     shown, hidden, here = stream.chunk(0, 1, stream.steps)
     for k, zone in enumerate("abc"):
         mine = data[data.zone == zone]
@@ -99,6 +100,7 @@ def test_without_a_key_there_is_one_client(kind, tmp_path):
     data = table().drop(columns="zone")
     stream = opened(kind, write(kind, data, tmp_path), target="load")
     assert (stream.clients, stream.steps) == (1, 200)
+    assert stream.names is None
     np.testing.assert_allclose(stream.chunk(0, 5, 5)[1][0, 0], data.load[4], rtol=1e-6)
 
 

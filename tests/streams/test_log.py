@@ -33,6 +33,7 @@ def table(monkeypatch):
 def test_segments_are_clients_and_rows_come_in_time_order_until_they_end(table):
     stream = log("anything")
     assert (stream.clients, stream.steps) == (3, 3)  # as long as the largest segment
+    assert stream.names == ("a", "b", "c")
     got = replayed(stream, 3)
     for k, rows in enumerate(ROWS.values()):
         np.testing.assert_array_equal(got.count[:, k], np.arange(3) < len(rows))

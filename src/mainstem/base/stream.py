@@ -88,6 +88,11 @@ class Stream(Sampler):
         return None
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The name of each client, if the data names them."""
+        return None
+
+    @property
     def exam(self) -> Any:
         """seed -> held-out samples, an `Exam`, if there are any; else None."""
         return None

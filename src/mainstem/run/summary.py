@@ -31,6 +31,7 @@ class Summary(NamedTuple):
     # The label of each class in the data, if it is not the number of the class.
     labels: list[Any] | None = None
     every: int = 1  # a row of the trace is the mean over so many steps
+    names: list[str] | None = None  # of the clients, if the data names them
 
 
 def _whole(least: int) -> Any:
@@ -71,17 +72,23 @@ _FIELDS = {
         ),
     ),
     "every": ("a divisor of the steps", _whole(1)),
+    "names": (
+        "null or a list of words",
+        lambda it: it is None or (isinstance(it, list) and all(isinstance(n, str) for n in it)),
+    ),
 }
 
 
 def summary_of(path: Path, content: Mapping[str, Any]) -> Summary:
     """The summary in a folder's run.json; an error if a field is missing or invalid."""
-    content = {"every": 1, **content}  # older versions did not thin traces
+    content = {"every": 1, "names": None, **content}  # older versions wrote neither
     for name, (wanted, fine) in _FIELDS.items():
         if name not in content:
             raise BrokenRun(f"{path}: run.json lacks {name}")
         if not fine(content[name]):
             raise BrokenRun(f"{path}: run.json: {name} must be {wanted}, not {content[name]!r:.60}")
+    if content["names"] is not None and len(content["names"]) != content["clients"]:
+        raise BrokenRun(f"{path}: run.json: names must have one for each client")
     if content["steps"] % content["every"]:
         raise BrokenRun(f"{path}: run.json: every must be a divisor of the steps")
     for seed, step, *_ in content["diverged"]:

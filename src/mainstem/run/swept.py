@@ -152,7 +152,7 @@ class Sweep:
     def report(
         self, path: str | Path, *, regret: bool | None = None, title: str = "", command: str = ""
     ) -> Path:
-        """Writes a page that shows the grid and the best runs, see `Run.report`, and the `command` that made them."""
+        """Writes a page that shows the grid and the best runs, see `Run.report`, and its `command`."""
         from mainstem.run.reporting.content import of_sweep
 
         return write_page(path, of_sweep(self, regret, title, command))

@@ -12,6 +12,7 @@ from mainstem.errors import BadData, MainstemError
 FORMAT = 4  # of trace files, see docs/formats/trace.md; 4: rows of blocks of steps
 READABLE = ("1", "2", "3", "4")
 SQUARED = ("collective_error",)  # columns of standard errors: the squares add up
+OF_CLIENTS = ("loss", "correct", "squared_error", "reward")  # of which a report shows each client's
 PER_CLIENT = "_per_client"  # in the name of a column with a number for each client
 _FORMAT_KEY, _SEEDS_KEY = b"mainstem.trace", b"seeds"
 

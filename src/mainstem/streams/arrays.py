@@ -128,6 +128,14 @@ class Rows(Hosted):
         return self.dealt.steps
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The key of each client, if the rows are dealt by key."""
+        keys, shares = self.table.keys, self.dealt.shares()
+        if keys is None or shares is None or not isinstance(self.table.deal, by_key):
+            return None
+        return tuple(str(keys[rows[0]]) for rows in shares)
+
+    @property
     def device(self) -> Sampler:
         return indexed(self.features_prepared, self.table.target, self.dealt)
 

@@ -130,6 +130,12 @@ class File(Hosted):
         return *found, (np.arange(first - 1, last)[:, None] < lengths).astype(np.int32)
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The key of each client, or the name of its file; None for one file without a key column."""
+        alone = self.key is None and self.clients == 1
+        return None if alone else tuple(map(str, self.source.names))
+
+    @property
     def labels(self) -> Labels | None:
         """The label of each class, if it is not the number of the class."""
         return self.source.labels

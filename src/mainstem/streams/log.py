@@ -89,6 +89,11 @@ class log(Hosted):
         return self.dealt.clients
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each segment."""
+        return tuple(str(self.table.keys[rows[0]]) for rows in self.dealt.shares() or ())
+
+    @property
     def steps(self) -> int | None:
         """The number of rows of the largest segment."""
         return self.dealt.steps

@@ -47,6 +47,11 @@ class Wrapped(Hosted):
         return self.stream.labels
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The name of each client, if the data names them."""
+        return self.stream.names
+
+    @property
     def exam(self) -> Any:
         """seed -> the held-out samples, if there are any."""
         return self.stream.exam

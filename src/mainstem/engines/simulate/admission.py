@@ -1,5 +1,6 @@
 """Checks that the arguments of `simulate` fit together, and chooses what is measured."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -14,10 +15,16 @@ from mainstem.errors import BadData, BadParameter
 from mainstem.measure.predicted import PREDICTED
 from mainstem.random import root
 from mainstem.replay import first_samples
-from mainstem.run.trace import PER_CLIENT, per_client
+from mainstem.run.trace import OF_CLIENTS, PER_CLIENT, per_client
 from mainstem.value import once
 
 CHEAP = 10**7  # numbers touched per step up to which the collective loss is measured by default
+DEFAULT, CLIENTS = "default", "clients"  # words for several measures
+NUMBERS = 10**6  # in a column of the measure "clients", at most
+FEWEST = 20  # steps that it has
+PERIODS = (
+    2 * 3 * 5 * 7
+)  # hours of a day, days of a week: a thinned column must not see one hour of each day only
 
 
 def admit(
@@ -27,6 +34,7 @@ def admit(
     steps: int,
     measure: Sequence[str] | None,
     every: int = 1,
+    rollouts: int = 1,
 ) -> tuple[str, ...]:
     """Refuses arguments that do not fit together; returns the names of what will be measured."""
     check.instance("simulate", "algorithm", algorithm, Algorithm, "fedogd(step=0.1)")
@@ -43,6 +51,8 @@ def admit(
     _fits(problem, stream)
     if algorithm.checks_samples:
         algorithm.check(problem, jax.tree.map(np.asarray, first_samples(stream)), steps)
+    if measure is not None:
+        measure = _spelled_out(measure, algorithm, problem, stream, steps, every, rollouts)
     measures = _measures(algorithm, problem, stream, steps, measure)
     for name in measures:
         _in_blocks(name, every)
@@ -103,11 +113,7 @@ def _measures(
     measure: Sequence[str] | None,
 ) -> tuple[str, ...]:
     if measure is None:
-        pairs = stream.clients * (1 if problem.form else stream.clients)
-        cheap = problem.convex and not problem.personal and pairs * problem.parameters <= CHEAP
-        return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
-    if isinstance(measure, str) or not isinstance(measure, Sequence):
-        raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
+        return _default(algorithm, problem, stream)
     names = [name.replace(" ", "_") if isinstance(name, str) else name for name in measure]
     for name in names:
         column = per_client(name) if isinstance(name, str) else None
@@ -118,7 +124,8 @@ def _measures(
                 wanted = f"have every n-th step for n up to {steps}, the steps of the run"
                 raise check.refuse("simulate", "measure", wanted, name)
         else:
-            check.one_of("simulate", "measure", name, [*MEASURES, f"loss{PER_CLIENT}"])
+            known = [*MEASURES, f"loss{PER_CLIENT}", DEFAULT, CLIENTS]
+            check.one_of("simulate", "measure", name, known)
         if name in PREDICTED and not PREDICTED[name].fits(problem):
             wanted = f"leave out {name}: they are of {PREDICTED[name].of}"
             raise check.refuse("simulate", "measure", wanted, name)
@@ -133,6 +140,53 @@ def _measures(
         if name in ("expected", "virtual"):
             _same_losses(problem, stream)
     return tuple(sorted(set(names)))
+
+
+def _spelled_out(
+    measure: Sequence[str],
+    algorithm: Algorithm,
+    problem: Problem,
+    stream: Stream,
+    steps: int,
+    every: int,
+    rollouts: int,
+) -> Sequence[str]:
+    """The measures with what "default" and "clients" stand for."""
+    if isinstance(measure, str) or not isinstance(measure, Sequence):
+        raise check.refuse("simulate", "measure", 'be a list such as ["collective"]', measure)
+    found: list[str] = []
+    for name in measure:
+        if name == DEFAULT:
+            found += _default(algorithm, problem, stream)
+        elif name == CLIENTS:
+            found += _of_clients(problem, stream, steps, every, rollouts)
+        else:
+            found.append(name)
+    return found
+
+
+def _default(algorithm: Algorithm, problem: Problem, stream: Stream) -> tuple[str, ...]:
+    """What is measured by default."""
+    pairs = stream.clients * (1 if problem.form else stream.clients)
+    cheap = problem.convex and not problem.personal and pairs * problem.parameters <= CHEAP
+    return ("collective",) if cheap and not algorithm.traits.decides_with_broadcast else ()
+
+
+def _of_clients(
+    problem: Problem, stream: Stream, steps: int, every: int, rollouts: int
+) -> tuple[str, ...]:
+    """The loss and the metric of each client, at every n-th step if there are many numbers; nothing for more
+    clients than fit."""
+    most = max(1, NUMBERS // (stream.clients * rollouts))  # steps
+    apart = -(-steps // (every * most))
+    while math.gcd(apart, PERIODS) > 1:
+        apart += 1
+    apart *= every
+    if apart > every and steps // apart < FEWEST:
+        return ()
+    known = ["loss", *_metrics(problem, stream)]
+    columns = [each + PER_CLIENT for each in OF_CLIENTS if each in known]
+    return tuple(f"{each}_every_{apart}" if apart > 1 else each for each in columns)
 
 
 def _in_blocks(name: str, every: int) -> None:

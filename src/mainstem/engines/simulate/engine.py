@@ -59,7 +59,8 @@ def simulate(
     The same seed gives the same trace, whatever the chunk size. `seeds` (how many from `seed` on, or a list)
     runs that many rollouts as one program. `measure` asks for columns: collective, consensus, deviation,
     expected, virtual, average, scores (for AUC, F1 and log loss), predictions (for pinball loss and quantiles
-    of the error), "loss per client", "loss per client every 10" (steps). By default, the collective loss is
+    of the error), "loss per client", "loss per client every 10" (steps), clients (the loss and the metric of each,
+    at every n-th step if there are more than a million numbers), default. By default, the collective loss is
     measured if the clients have models of their own, the problem is convex and not personal, and it is cheap.
     With `every`, a divisor of the steps, the trace has the means over blocks of so many steps: it is shorter, and
     sums and regret at the ends of the blocks are the same.
@@ -212,6 +213,7 @@ def _summary(
         diverged=sorted(broken),
         labels=None if job.stream.labels is None else list(job.stream.labels),
         every=job.every,
+        names=None if job.stream.names is None else list(job.stream.names),
     )
 
 

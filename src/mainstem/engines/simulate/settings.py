@@ -82,10 +82,13 @@ def admitted(
     """The job of these configurations, each checked and with its automatic step."""
     measured: tuple[str, ...] = ()
     ready = []
+    rollouts = len(configurations) * len(found.seeds)
     for algorithm, problem, wires in configurations:
         trip = 1 + int(np.max(wires.up) + np.max(wires.down))
         with jax.enable_x64(found.dtype == "float64"):
-            measured = admit(algorithm, problem, stream, found.steps, measure, found.every)
+            measured = admit(
+                algorithm, problem, stream, found.steps, measure, found.every, rollouts
+            )
         algorithm = settled(
             algorithm, problem, stream, steps=found.steps, seed=found.seeds[0], round_trip=trip
         )

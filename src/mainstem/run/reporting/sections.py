@@ -1,4 +1,4 @@
-"""Sections of a report: performance, communication, clients, delays and heterogeneity."""
+"""Sections of a report: performance, communication, delays and heterogeneity."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,13 +9,11 @@ from mainstem.measure import Prefix, heterogeneity
 from mainstem.measure.regret import Regret
 from mainstem.report import figures
 from mainstem.report.tables import for_page
-from mainstem.run import trace as traces
 from mainstem.run.comparison import Comparison
 from mainstem.run.reporting.charts import Chart, Curve, Section, texts
 from mainstem.run.run import CURVES, Run
 
 SAMPLES = 100_000  # for which the heterogeneity of a stream is computed, at most
-EXTREMES = 5  # clients that are listed at each end
 
 
 def performance(compared: Comparison) -> list[Chart]:
@@ -92,34 +90,6 @@ def _pareto(
     note = f"Pareto front, no other run has less traffic and a better value: {best}."
     log = "x" * all(bits > 0 for bits, _ in ends.values())
     return Chart(title, "bits sent up", y, curves, log, note)
-
-
-def clients(runs: Mapping[str, Run]) -> Section:
-    """The losses of the clients, where they were recorded."""
-    curves, lists = [], []
-    for n, (label, run) in enumerate(runs.items()):
-        names = [
-            name
-            for name in run.trace
-            if (each := traces.per_client(name)) is not None and each.of == "loss"
-        ]
-        if not names:
-            continue
-        columns = run.trace[names[0]]  # [seeds, steps, clients]
-        counts = np.sum(~np.isnan(columns), axis=(0, 1))
-        means = np.nansum(columns, axis=(0, 1)) / np.where(counts > 0, counts, np.nan)
-        order = np.argsort(means)
-        shares = 100 * (np.arange(len(order)) + 0.5) / len(order)
-        curves.append(Curve(n, label, shares, means[order][None]))
-        known = order[np.isfinite(means[order])]
-        ends = [*known[:EXTREMES], *known[max(EXTREMES, len(known) - EXTREMES) :]]
-        rows = [{"client": int(k), "mean_loss": float(means[k])} for k in ends]
-        lists.append(for_page(rows, f"{label}: the clients with the least and the greatest loss"))
-    if not curves:
-        why = 'The losses of each client were not recorded: simulate(..., measure=["loss per client"]).'
-        return Section("clients", "Clients", [], [why])
-    chart = Chart("Mean loss of each client", "share of the clients, %", "loss", curves)
-    return Section("clients", "Clients", [chart], tables=lists)
 
 
 def conditions(runs: Mapping[str, Run]) -> Section:
