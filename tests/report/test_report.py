@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,25 @@ def test_a_sweep_shows_its_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = tmp_path / json.loads(done.stdout)["report"]
     assert embedded(page)["command"] == "mainstem sweep grid.toml --set simulate.steps=5"
+
+
+def test_runs_of_other_versions_and_resumed_ones_are_told_apart(
+    runs: dict[str, ms.Run], tmp_path: Path
+) -> None:
+    saved = {}
+    for label, run in zip("abc", runs.values(), strict=True):
+        run.save(tmp_path / label)
+        saved[label] = ms.load(tmp_path / label)
+    here = dict(of_runs(ms.compare(saved), regret=False)["environment"])
+    assert here["jax"] == version("jax")
+    file = tmp_path / "b" / "environment.json"
+    noted = json.loads(file.read_text())
+    old, device = noted | {"packages": noted["packages"] | {"jax": "0.0.1"}}, ["a GPU"]
+    file.write_text(json.dumps(old | {"resumed": [noted | {"devices": device}]}))
+    shown = dict(of_runs(ms.compare(saved), regret=False)["environment"])
+    assert shown["jax"] == f"{here['jax']} (a, c); 0.0.1, resumed: {here['jax']} (b)"
+    assert shown["devices"] == f"{here['devices']} (a, c); {here['devices']}, resumed: a GPU (b)"
+    assert shown["python"] == here["python"]
 
 
 def sites() -> ms.streams.arrays:

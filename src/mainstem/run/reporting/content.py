@@ -48,7 +48,7 @@ def of_runs(
         "warnings": [f"{label}: {run.diverged}" for label, run in runs.items() if run.diverged],
         "sections": [_drawn(each, most) for each in sections],
         "runs": [described(label, run) for label, run in runs.items()],
-        "environment": environment(next(iter(runs.values()))),
+        "environment": environment(runs),
     }
 
 

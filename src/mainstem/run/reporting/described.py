@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,36 @@ def _formula(latex: str) -> str:
         return latex
 
 
-def environment(run: Run) -> list[tuple[str, str]]:
-    """Versions and devices: those in the run's folder, or of this process."""
-    found = folders.environment() if run.folder is None else _noted(run.folder)
-    packages = found.pop("packages", {})
-    found.pop("resumed", None)
-    shown = {key: ", ".join(map(str, v)) if isinstance(v, list) else v for key, v in found.items()}
-    return [(name, str(value)) for name, value in (shown | packages).items()]
+def environment(runs: Mapping[str, Run]) -> list[tuple[str, str]]:
+    """Versions and devices: those in the folders of the runs, or of this process; whose, where they differ."""
+    found = {label: _environment(run) for label, run in runs.items()}
+    rows = []
+    for name in dict.fromkeys(name for each in found.values() for name in each):
+        whose: dict[str, list[str]] = {}
+        for label, each in found.items():
+            whose.setdefault(each.get(name, "unknown"), []).append(label)
+        several = len(whose) > 1
+        values = [f"{value} ({', '.join(n)})" if several else value for value, n in whose.items()]
+        rows.append((name, "; ".join(values)))
+    return rows
+
+
+def _environment(run: Run) -> dict[str, str]:
+    """Where a run was computed, by name; the places where it was resumed behind the one where it began."""
+    begun = folders.environment() if run.folder is None else _noted(run.folder)
+    places = [_plain(each) for each in (begun, *begun.pop("resumed", []))]
+    names = dict.fromkeys(name for place in places for name in place)
+    return {
+        name: ", resumed: ".join(dict.fromkeys(place.get(name, "unknown") for place in places))
+        for name in names
+    }
+
+
+def _plain(place: Mapping[str, Any]) -> dict[str, str]:
+    """An environment as text, its packages among the rest."""
+    flat = {**place, **place.get("packages", {})}
+    listed = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in flat.items()}
+    return {name: str(value) for name, value in listed.items() if name not in ("packages", "resumed")}
 
 
 def _noted(folder: Path) -> dict[str, Any]:
