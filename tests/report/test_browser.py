@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem.errors import OnEdge
+from mainstem.errors import Diverged, OnEdge
 from tests.report.browser import Browser
 from tests.report.conftest import HOSTILE
 
@@ -220,6 +220,82 @@ def test_a_hostile_name_is_text(browser: Browser, report: Path) -> None:
     assert browser.run("return document.title") != "taken"
     assert browser.run("return document.querySelectorAll('img').length") == 0
     assert HOSTILE in browser.run("return document.querySelector('#overview').innerText")
+
+
+def test_a_sweep_over_names_shows_them_side_by_side(
+    browser: Browser, tmp_path: Path, runs: dict[str, ms.Run]
+) -> None:
+    first = next(iter(runs.values()))
+    assert first.problem is not None
+    assert first.stream is not None
+    problem = first.problem
+    chosen = {"all": ms.parts.everyone(), "one": ms.parts.exactly(1), "two": ms.parts.exactly(2)}
+    found = ms.sweep(
+        lambda who: (ms.fedomd(0.1, participation=chosen[who]), problem),
+        {"who": [*chosen]},
+        first.stream,
+        steps=20,
+        seeds=2,
+    )
+    browser.open(found.report(tmp_path / "sweep.html", regret=False))
+    assert browser.run("return document.querySelector('#grid figcaption').innerText") == (
+        "Accuracy(t) at the end"
+    )
+    shown, places, ticks = browser.run(
+        STATE
+        + "const axis = chart.plot.axes[0]; return [chart.drawn.lines.map((line) => line.y[0]),"
+        " axis._splits, axis._values];",
+        0,
+    )
+    np.testing.assert_allclose(shown, np.mean(found.finals, axis=1), rtol=1e-6)
+    assert dict(zip(ticks, places, strict=True)) == {"all": 0, "one": 1, "two": 2}
+    assert browser.inked(0) > 1000
+    browser.run("document.querySelector('#grid details').open = true")
+    rows = "return [...document.querySelectorAll('#grid tbody tr')].map((row) => row.cells[0].innerText)"
+    assert browser.run(rows) == [*chosen]
+    assert browser.messages() == []
+
+
+def test_a_grid_says_where_the_other_parameters_are(browser: Browser, tmp_path: Path) -> None:
+    stream, problem = ms.streams.digits(clients=4), ms.problems.softmax(64, 10)
+    with pytest.warns(OnEdge):
+        found = ms.sweep(
+            lambda step, period, rate: (
+                ms.fedomd(
+                    step, sync=ms.parts.every(period), participation=ms.parts.bernoulli(rate)
+                ),
+                problem,
+            ),
+            {"step": [0.1, 0.5], "period": [1, 2], "rate": [0.5, 0.9]},
+            stream,
+            steps=10,
+        )
+    browser.open(found.report(tmp_path / "three.html", regret=False))
+    caption = browser.run("return document.querySelector('.grid caption').innerText")
+    rate = found.best["rate"]
+    assert (
+        caption == f"accuracy(t) at the end, at rate = {rate} of the best point; the best is framed"
+    )
+
+
+def test_nothing_is_the_best_where_all_diverged(browser: Browser, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    stream = ms.streams.arrays(draw.normal(size=(40, 2)), draw.normal(size=40), clients=2)
+    problem = ms.problems.linear(2)
+    with pytest.warns(Diverged), pytest.warns(OnEdge):
+        found = ms.sweep(
+            lambda step, period: (ms.fedomd(step, sync=ms.parts.every(period)), problem),
+            {"step": [1e30, 2e30], "period": [1, 2]},
+            stream,
+            steps=20,
+        )
+    browser.open(found.report(tmp_path / "diverged.html", regret=False))
+    cells = "return [...document.querySelectorAll('.grid td')].map((cell) => cell.innerText)"
+    assert browser.run(cells) == ["diverged"] * 4
+    assert browser.run("return document.querySelector('.best')") is None
+    caption = browser.run("return document.querySelector('.grid caption').innerText")
+    assert caption == "MSE(t) at the end; all diverged"
+    assert browser.messages() == []
 
 
 def test_a_sweep_shows_its_grid(browser: Browser, tmp_path: Path, runs: dict[str, ms.Run]) -> None:

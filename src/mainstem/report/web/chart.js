@@ -102,6 +102,10 @@ export class Chart {
       series.push({ ...edge, label: `${line.name}, low` }, { ...edge, label: `${line.name}, high` });
       if (line.low) bands.push({ series: [3 * n + 3, 3 * n + 2], fill: `${colour}33` });
     });
+    const { names = [], time = false } = this.drawn.x;
+    const across = { label: this.drawn.x.label, values: time ? clock : named, space: 70 };
+    if (names.length) Object.assign(across, { values: () => names, splits: () => [...names.keys()] });
+    const room = (_, low, high) => (low === null || names.length === 0 ? [low, high] : [low - 0.2, high + 0.2]);
     const axis = { stroke: css("--text"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid") } };
     return {
       width: this.width(),
@@ -112,11 +116,11 @@ export class Chart {
       focus: { alpha: 0.3 },
       cursor: { drag: { x: true, y: false }, focus: { prox: 16 }, bind: { dblclick: () => () => this.reset() } },
       scales: {
-        x: { time: this.drawn.x.time ?? false, distr: this.logs.x ? 3 : 1 },
+        x: { time, distr: this.logs.x ? 3 : 1, ...(names.length && { range: room }) },
         y: { distr: this.logs.y ? 3 : 1 },
       },
       axes: [
-        { ...axis, label: this.drawn.x.label, values: this.drawn.x.time ? clock : named, space: 70 },
+        { ...axis, ...across },
         { ...axis, label: this.drawn.y.label, values: named, size: 64 },
       ],
       hooks: {
@@ -169,7 +173,7 @@ export class Chart {
   tools() {
     const tools = element(this.figure, "div", { className: "tools", role: "group" });
     tools.setAttribute("aria-labelledby", this.title.id);
-    const axes = this.drawn.x.time ? ["y"] : ["x", "y"];
+    const axes = this.drawn.x.time || this.drawn.x.names?.length ? ["y"] : ["x", "y"];
     const actions = [
       ["Zoom in", "+", () => this.move(0.5, 0)],
       ["Zoom out", "−", () => this.move(2, 0)],
@@ -241,19 +245,27 @@ export class Chart {
       const box = element(details, "div", { className: "wide", tabIndex: 0, role: "region" });
       box.setAttribute("aria-label", `Values of ${this.drawn.title}`);
       const table = element(box, "table");
+      const { lines, x, y } = this.drawn;
+      const byName = x.names?.length > 0; // each line is at a place of its own
       const head = element(element(table, "thead"), "tr");
-      for (const name of [this.drawn.x.label, ...this.drawn.lines.map((line) => line.name)])
+      for (const name of [x.label, ...(byName ? [y.label] : lines.map((line) => line.name))])
         element(head, "th", { scope: "col", textContent: name });
       const body = element(table, "tbody");
-      const xs = this.plot.data[0];
-      const count = Math.min(ROWS, xs.length);
-      for (let n = 0; n < count; n++) {
-        const x = xs[Math.round((n * (xs.length - 1)) / Math.max(1, count - 1))];
+      for (const [name, ...values] of byName ? lines.map((line) => [line.name, line.y[0]]) : this.rows()) {
         const row = element(body, "tr");
-        element(row, "th", { scope: "row", textContent: this.shownX(x) });
-        for (const line of this.drawn.lines)
-          element(row, "td", { textContent: short(line.y[nearest(line.x, x)]) });
+        element(row, "th", { scope: "row", textContent: name });
+        for (const value of values) element(row, "td", { textContent: short(value) });
       }
+    });
+  }
+
+  /** The values of all lines at some x, from the first to the last. */
+  rows() {
+    const xs = this.plot.data[0];
+    const count = Math.min(ROWS, xs.length);
+    return Array.from({ length: count }, (_, n) => {
+      const x = xs[Math.round((n * (xs.length - 1)) / Math.max(1, count - 1))];
+      return [this.shownX(x), ...this.drawn.lines.map((line) => line.y[nearest(line.x, x)])];
     });
   }
 }

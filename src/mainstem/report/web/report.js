@@ -66,7 +66,7 @@ function heatMap(parent, grid) {
       const cell = element(row, "td", { textContent: value === null ? "diverged" : short(value) });
       const share = value === null ? 0 : (value - least) / (most - least || 1);
       cell.classList.add(`shade-${Math.round(8 * (grid.higher ? share : 1 - share))}`);
-      if (n === grid.best[0] && m === grid.best[1]) cell.classList.add("best");
+      if (grid.best && n === grid.best[0] && m === grid.best[1]) cell.classList.add("best");
     });
   });
 }

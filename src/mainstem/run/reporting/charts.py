@@ -33,6 +33,9 @@ class Chart(NamedTuple):
     curves: list[Curve]
     log: str = ""  # the axes that begin with a logarithmic scale
     note: str = ""
+    names: Sequence[
+        str
+    ] = ()  # of the places 0, 1, ... of the horizontal axis, if they are no numbers
 
 
 class Section(NamedTuple):
@@ -68,7 +71,7 @@ def drawn(chart: Chart, most: int) -> dict[str, Any]:
     return {
         "title": chart.title[0].upper() + chart.title[1:],
         "note": chart.note,
-        "x": {"label": chart.across, "log": "x" in chart.log},
+        "x": {"label": chart.across, "log": "x" in chart.log, "names": list(chart.names)},
         "y": {"label": figures.title_of(chart.label), "log": "y" in chart.log},
         "lines": lines,
     }

@@ -19,6 +19,7 @@ from mainstem.run.reporting.sections import communication, conditions, performan
 from mainstem.run.swept import Sweep, edge_warning
 
 DETAILED = 6  # runs of a sweep that are shown in detail, the best ones
+WIDTH = 0.6  # of the line of a value that is no number, where 1 is the distance to the next
 
 
 def of_runs(
@@ -69,23 +70,31 @@ def of_sweep(
     names = sweep.varied
     if len(names) > 1:
         found["grid"] = _grid(sweep)
-    elif names and all(isinstance(each, int | float) for each in sweep.axes[names[0]]):
-        found["sections"].insert(0, _drawn(Section("grid", "Grid", [_along(sweep)]), MOST))
+    elif names:
+        numbers = all(isinstance(each, int | float) for each in sweep.axes[names[0]])
+        chart = _along(sweep) if numbers else _beside(sweep)
+        found["sections"].insert(0, _drawn(Section("grid", "Grid", [chart]), MOST))
     return found
 
 
 def _grid(sweep: Sweep) -> dict[str, Any]:
-    """The values of two parameters against each other."""
+    """The values of two parameters against each other, at the best values of the others."""
     first, second, cells = sweep.grid()
-    finite = np.where(np.isfinite(cells), cells, -np.inf if sweep.higher else np.inf)
-    place = np.argmax(finite) if sweep.higher else np.argmin(finite)
+    known, place = np.isfinite(cells), None
+    if known.any():
+        finite = np.where(known, cells, -np.inf if sweep.higher else np.inf)
+        flat = np.argmax(finite) if sweep.higher else np.argmin(finite)
+        place = [int(each) for each in np.unravel_index(flat, cells.shape)]
+    others = [f"{name} = {short(sweep.best[name])}" for name in sweep.varied[2:]]
+    at = f", at {', '.join(others)} of the best point" if others else ""
+    end = "; all diverged" if place is None else "; the best is framed"
     return {
-        "caption": f"{figures.title_of(sweep.y)} at the end; the best is framed",
+        "caption": f"{figures.title_of(sweep.y)} at the end{at}{end}",
         "rows": {"name": sweep.varied[0], "values": [short(each) for each in first]},
         "columns": {"name": sweep.varied[1], "values": [short(each) for each in second]},
         "cells": cells.tolist(),
         "higher": sweep.higher,
-        "best": [int(each) for each in np.unravel_index(place, cells.shape)],
+        "best": place,
     }
 
 
@@ -96,6 +105,19 @@ def _along(sweep: Sweep) -> Chart:
     log = "x" * figures.wide([at])
     title = f"{figures.title_of(sweep.y)} at the end"
     return Chart(title, sweep.varied[0], sweep.y, [Curve(0, sweep.y, at, values)], log)
+
+
+def _beside(sweep: Sweep) -> Chart:
+    """The values of one parameter that are no numbers, side by side: each has a line with its band."""
+    given, values = sweep.along()
+    names = [short(each) for each in given]
+    sides = np.array([-WIDTH / 2, WIDTH / 2])
+    curves = [
+        Curve(n, name, n + sides, np.repeat(values[:, n, None], 2, axis=1))
+        for n, name in enumerate(names)
+    ]
+    title = f"{figures.title_of(sweep.y)} at the end"
+    return Chart(title, sweep.varied[0], sweep.y, curves, names=names)
 
 
 def _point(point: Mapping[str, Any]) -> str:

@@ -107,7 +107,9 @@ def _plain(place: Mapping[str, Any]) -> dict[str, str]:
     """An environment as text, its packages among the rest."""
     flat = {**place, **place.get("packages", {})}
     listed = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in flat.items()}
-    return {name: str(value) for name, value in listed.items() if name not in ("packages", "resumed")}
+    return {
+        name: str(value) for name, value in listed.items() if name not in ("packages", "resumed")
+    }
 
 
 def _noted(folder: Path) -> dict[str, Any]:
