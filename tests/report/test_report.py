@@ -46,6 +46,12 @@ def embedded(page: Path) -> Any:
     return json.loads(inside[1])
 
 
+def section_of(run: ms.Run, name: str) -> Any:
+    """A section of the content for a run."""
+    sections = of_runs(ms.compare(run), regret=False)["sections"]
+    return next(each for each in sections if each["id"] == name)
+
+
 def test_thinning_keeps_extremes_and_ends() -> None:
     draw = np.random.default_rng(0)
     curve = draw.normal(size=100_003)
@@ -120,14 +126,57 @@ def test_delays_and_heterogeneity_are_shown() -> None:
     stream, problem = ms.streams.sea_quadratic(4, dimension=2), ms.problems.quadratic(2)
     network = ms.network(up=[0, 1, 2, 3])
     run = ms.simulate(ms.fedogd(0.1), problem, stream, steps=20, network=network)
-    content = of_runs(ms.compare(run), regret=False)
-    (conditions,) = [each for each in content["sections"] if each["id"] == "conditions"]
+    conditions = section_of(run, "conditions")
     assert "up 0 to 3 steps (median 1.5)" in conditions["texts"][0]
-    lines = conditions["charts"][0]["lines"]
+    lines = conditions["charts"][1]["lines"]
     assert [line["name"] for line in lines] == ["noise", "clients", "time"]
     shown = np.frombuffer(base64.b64decode(lines[1]["y"]["f4"]), "<f4")
     found = ms.measure.heterogeneity(ms.measure.Prefix(problem, stream, 20))
     np.testing.assert_allclose(shown, found.spatial, rtol=1e-6)
+
+
+def test_the_ways_of_messages_are_measured_in_steps() -> None:
+    """Syncs at 2, 4, ..., 10. The first client's message is merged at once and back one sync later; the second's
+    comes two syncs later, and is back at once."""
+    run = ms.simulate(
+        ms.fedomd(0.1, sync=ms.parts.every(2)),
+        ms.problems.softmax(64, 10),
+        ms.streams.digits(2),
+        steps=10,
+        network=ms.network(up=[0, 3], down=[1, 0]),
+    )
+    conditions = section_of(run, "conditions")
+    table, *_ = conditions["tables"]
+    titles = [each["title"] for each in table["columns"]]
+    shown = [dict(zip(titles, (cell["by"] for cell in row), strict=True)) for row in table["rows"]]
+    names = ("least", "median", "mean", "greatest")
+    assert [[row[name] for name in names] for row in shown] == [
+        pytest.approx([0, 0, 3 * 4 / 8, 4]),
+        pytest.approx([0, 2, 4 * 2 / 7, 2]),
+        pytest.approx([2, 2, (4 * 2 + 3 * 4) / 7, 4]),
+    ]
+    (line,) = conditions["charts"][0]["lines"]
+    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(line["y"]["f4"]), "<f4"), [2, 4])
+
+
+def test_heterogeneity_of_real_data_is_estimated() -> None:
+    problem, stream = ms.problems.linear(2), sites()
+    run = ms.simulate(ms.fedogd(0.1), problem, stream, steps=60)
+    (table,) = section_of(run, "conditions")["tables"]
+    assert "estimated from the first 60 steps" in table["caption"]
+    prefix = ms.measure.Prefix(problem, stream, 60)
+    expected = ms.measure.spread(prefix, run.models["server"])
+    assert [row[1]["by"] for row in table["rows"]] == pytest.approx(
+        [expected.noise.value, expected.spatial.value]
+    )
+
+
+def test_an_estimate_that_takes_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainstem.run.reporting.conditions.WORK", 100)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.linear(2), sites(), steps=60)
+    conditions = section_of(run, "conditions")
+    assert conditions["tables"] == []
+    assert "it takes a while: ms.measure.spread" in conditions["texts"][-1]
 
 
 def test_a_diverged_run_has_a_report(runs: dict[str, ms.Run], tmp_path: Path) -> None:
@@ -255,11 +304,7 @@ def test_many_numbers_of_clients_are_thinned(monkeypatch: pytest.MonkeyPatch) ->
     given = {"problem": problem, "stream": stream, "steps": 300}
     run = ms.simulate(ms.fedogd(0.1), **given, measure=["clients"])
     assert {"loss_per_client_every_11", "correct_per_client_every_11"} < set(run.columns)
-    (section,) = [
-        each
-        for each in of_runs(ms.compare(run), regret=False)["sections"]
-        if each["id"] == "clients"
-    ]
+    section = section_of(run, "clients")
     assert section["texts"] == ["fedogd: means over every n-th step, n = 11."]
     whole = ms.simulate(ms.fedogd(0.1), **given, measure=["loss per client"])
     expected = whole.column("loss per client")[10::11].mean(axis=0)

@@ -25,7 +25,7 @@ def clients(runs: Mapping[str, Run]) -> Section:
     """The losses and metrics of the clients, where they were recorded."""
     found = {label: each for label, run in runs.items() if (each := _means(run)) is not None}
     if not found:
-        why = 'Nothing was recorded of each client: simulate(..., measure=["clients"]).'
+        why = 'Nothing was recorded of each client: simulate(..., measure=["default", "clients"]).'
         return Section("clients", "Clients", [], [why])
     numbers = {label: n for n, label in enumerate(runs)}
     charts = [

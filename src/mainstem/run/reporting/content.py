@@ -14,8 +14,9 @@ from mainstem.run.labels import short
 from mainstem.run.reporting import regrets
 from mainstem.run.reporting.charts import MOST, Chart, Curve, Section, drawn, points
 from mainstem.run.reporting.clients import clients
+from mainstem.run.reporting.conditions import conditions
 from mainstem.run.reporting.described import described, environment
-from mainstem.run.reporting.sections import communication, conditions, performance
+from mainstem.run.reporting.sections import communication, performance
 from mainstem.run.swept import Sweep, edge_warning
 
 DETAILED = 6  # runs of a sweep that are shown in detail, the best ones

@@ -1,19 +1,15 @@
-"""Sections of a report: performance, communication, delays and heterogeneity."""
+"""Sections of a report: performance and communication."""
 
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mainstem.errors import MainstemError
-from mainstem.measure import Prefix, heterogeneity
 from mainstem.measure.regret import Regret
 from mainstem.report import figures
 from mainstem.report.tables import for_page
 from mainstem.run.comparison import Comparison
-from mainstem.run.reporting.charts import Chart, Curve, Section, texts
+from mainstem.run.reporting.charts import Chart, Curve, Section
 from mainstem.run.run import CURVES, Run
-
-SAMPLES = 100_000  # for which the heterogeneity of a stream is computed, at most
 
 
 def performance(compared: Comparison) -> list[Chart]:
@@ -90,46 +86,3 @@ def _pareto(
     note = f"Pareto front, no other run has less traffic and a better value: {best}."
     log = "x" * all(bits > 0 for bits, _ in ends.values())
     return Chart(title, "bits sent up", y, curves, log, note)
-
-
-def conditions(runs: Mapping[str, Run]) -> Section:
-    """Delays, and the heterogeneity of the stream."""
-    statements = texts({label: _delays(run) for label, run in runs.items()})
-    found = _heterogeneity(next(iter(runs.values())))
-    charts = [found] if isinstance(found, Chart) else []
-    if isinstance(found, str):
-        statements.append(f"Heterogeneity: {found}.")
-    return Section("conditions", "Delays and heterogeneity", charts, statements)
-
-
-def _heterogeneity(run: Run) -> Chart | str:
-    """That of a stream that knows its distributions, or why it is not shown."""
-    size = run.summary
-    if run.stream is None or run.problem is None or run.domain is None:
-        return "the run's data or code is not on this machine"
-    if run.stream.expected is None:
-        return "the stream does not know its distributions"
-    if size.steps * size.clients > SAMPLES:
-        return f"not computed for more than {SAMPLES} samples"
-    prefix = Prefix(run.problem, run.stream, size.steps, seed=size.seeds[0], domain=run.domain)
-    try:
-        found = heterogeneity(prefix)
-    except MainstemError as error:
-        return str(error)
-    parts = {"noise": found.noise, "clients": found.spatial, "time": found.temporal}
-    t = np.arange(1, size.steps + 1)
-    curves = [Curve(n, name, t, each[None]) for n, (name, each) in enumerate(parts.items())]
-    note = "Noise of the samples, difference between clients, change with time: Sahu et al. 2026."
-    return Chart("heterogeneity of the stream", "step t", "square", curves, note=note)
-
-
-def _delays(run: Run) -> str:
-    network = run.spec["simulate"].get("network")
-    if not network:
-        return "no delays"
-    ways = {name: np.atleast_1d(network.get(name, 0)) for name in ("up", "down")}
-    each = [
-        f"{name} {d.min()} to {d.max()} steps (median {np.median(d):g})" for name, d in ways.items()
-    ]
-    both = max(int(np.max(up + down)) for up, down in [np.broadcast_arrays(*ways.values())])
-    return f"messages take {', '.join(each)}; and back after at most {both}, at a sync"
