@@ -62,7 +62,7 @@ def _ways(run: Run) -> dict[str, np.ndarray] | None:
 
 
 class Trips(NamedTuple):
-    """The ways of the messages of a run, in steps [messages, clients]; NaN for one that was under way at the end."""
+    """The ways of the messages of a run, in steps [messages, clients]; NaN for one under way at the end."""
 
     up: np.ndarray  # from the step that it was sent to its merge: its staleness
     down: np.ndarray  # from there to the download of a broadcast with it

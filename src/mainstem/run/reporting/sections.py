@@ -9,7 +9,7 @@ from mainstem.report import figures
 from mainstem.report.tables import for_page
 from mainstem.run.comparison import Comparison
 from mainstem.run.reporting.charts import Chart, Curve, Section
-from mainstem.run.run import CURVES, Run
+from mainstem.run.run import CURVES
 
 
 def performance(compared: Comparison) -> list[Chart]:
