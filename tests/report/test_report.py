@@ -238,7 +238,7 @@ def test_a_sweep_shows_its_command(tmp_path: Path) -> None:
     assert embedded(page)["command"] == "mainstem sweep grid.toml --set simulate.steps=5"
 
 
-def test_runs_of_other_versions_and_resumed_ones_are_told_apart(
+def test_runs_of_other_versions_and_resumed_ones_are_distinguished(
     runs: dict[str, ms.Run], tmp_path: Path
 ) -> None:
     saved = {}
