@@ -43,7 +43,7 @@ def described(label: str, run: Run) -> dict[str, Any]:
         "about": "" if kind is None else summary(kind),
         "equations": [] if kind is None else [_formula(each) for each in equations(kind)],
         "facts": list(facts.items()),
-        "heading": "The experiment, as a file" if whole else f"The experiment, {_cut(run)}",
+        "heading": "The experiment" if whole else f"The experiment, {_cut(run)}",
         "toml": toml if whole else f"{toml[:SPEC]}\n# ... {_cut(run)}\n",
     }
 
