@@ -46,6 +46,7 @@ class Preparation(NamedTuple):
             )
         if client is None and len(self.clients) == 1:
             (client,) = self.clients
+        client = str(client) if str(client) in self.clients else client  # a key that is a number
         if client not in self.clients:
             known = ", ".join(map(repr, self.clients[:10])) + ", ..." * (len(self.clients) > 10)
             raise BadData(

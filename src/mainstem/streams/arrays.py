@@ -108,13 +108,6 @@ class Rows(Hosted):
             found[rows] = prepared(shown[rows].astype(found.dtype), missing, scale)
         return found
 
-    @property
-    def names(self) -> tuple[Any, ...] | None:
-        _, _, keys, deal = self.table
-        if keys is None or not isinstance(deal, by_key):
-            return None
-        return tuple(np.unique(keys).tolist())
-
     def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
         shown, shares = self.table.features, self.dealt.shares()
         if shares is None or isinstance(shown, sparse_rows):

@@ -105,10 +105,6 @@ class File(Hosted):
         """The number of distinct keys, or of files; 1 for a file without a key column."""
         return len(self.source.names)
 
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        return tuple(self.source.names)
-
     def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
         if not isinstance(self.source, Spool):
             return None

@@ -16,11 +16,6 @@ class Hosted(Stream):
     def device(self) -> Sampler:
         """The sampler that turns pieces into samples."""
 
-    @property
-    def names(self) -> tuple[Any, ...] | None:
-        """The name of each client in the data; None: they have numbers."""
-        return None
-
     def seen_by(self, k: int, steps: int) -> dict[str, np.ndarray] | None:
         """What client k knows after its first steps, by which its next row is prepared; None: not known."""
         return None
