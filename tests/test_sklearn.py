@@ -118,7 +118,7 @@ def test_it_predicts_in_the_precision_in_which_it_learns():
         (ms.problems.linear(3), "a number"),
         (lambda features, classes: ms.problems.logistic(features), "2 classes"),
     ],
-    ids=str,
+    ids=["two", "four", "a number", "a function"],
 )
 def test_a_problem_of_other_classes_is_refused(problem, has, rows):
     labels = np.arange(len(rows[1])) % 3

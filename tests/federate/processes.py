@@ -20,6 +20,7 @@ from mainstem.engines.federate.protocol.run_document import parse
 from tests.federate.worlds import stream_of
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 180.0  # seconds for a hub to start, and to reach a step, on a machine that does other things too
 
 
 def environment() -> dict[str, str]:
@@ -89,7 +90,7 @@ class Federation:
         return environment() | secret
 
     def _line(self, process: subprocess.Popen, log: Path, before: int) -> str:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             text = log.read_bytes()[before:].decode() if log.exists() else ""
             for line in text.splitlines():
@@ -124,7 +125,7 @@ class Federation:
         printed = [json.loads(line)["step"] for line in lines if line.startswith('{"run"')]
         return printed[-1] if printed else 0
 
-    def reached(self, step: int, patience: float = 60.0) -> None:
+    def reached(self, step: int, patience: float = PATIENCE) -> None:
         """Waits until the hub has reached this step."""
         end = time.monotonic() + patience
         while self.step() < step:
