@@ -58,9 +58,12 @@ async def live(learner: AsyncLearner, k: int) -> None:
 
 
 @contextlib.contextmanager
-def watched(page: str) -> Iterator[Browser]:
+def watched(page: str, folder: Path) -> Iterator[Browser]:
     """Chromium with the page of the run. It takes only time that nobody else needs, as on a machine of its own."""
-    browser = Browser(nice=19)
+    driver = folder / "driver"
+    driver.write_text('#!/bin/sh\nexec nice -n 19 chromedriver "$@"\n')
+    driver.chmod(0o700)
+    browser = Browser(str(driver))
     try:
         browser.open(f"{page}#run={RUN}")
         browser.driver.execute_cdp_cmd("Performance.enable", {})
@@ -82,7 +85,7 @@ def turns(url: str, folder: Path) -> tuple[list[Turn], list[Turn], list[float]]:
     time.sleep(3 * SETTLE)  # the hub compiles merges
     for _ in range(TURNS):
         without.append(_turn())
-        with page_of(url, folder / "token") as page, watched(page) as browser:
+        with page_of(url, folder / "token") as page, watched(page, folder) as browser:
             time.sleep(SETTLE)
             before, begin = busy(browser)
             open_.append(_turn())

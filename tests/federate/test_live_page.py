@@ -106,6 +106,7 @@ def test_it_has_no_serious_fault_of_accessibility_in_light_and_dark(browser, wat
 
 def test_its_numbers_are_those_that_the_hub_has_counted(browser, watched):
     opened(browser, watched)
+    until(lambda: browser.run(CHART + "return drawn.x.values.length", "bytes") > 5)
     xs, ups = browser.run(
         CHART + "const line = drawn.lines.find((each) => each.name.startsWith('up'));"
         "return [drawn.x.values, line.y];",

@@ -1,6 +1,5 @@
 """Chromium, driven by Selenium: pages as a reader sees them."""
 
-import functools
 import json
 import os
 import shutil
@@ -38,17 +37,14 @@ def missing() -> str:
 class Browser:
     """A browser without a window."""
 
-    def __init__(self, nice: int = 0) -> None:
-        """A browser whose priority is lower by `nice`."""
+    def __init__(self, driver: str | None = None) -> None:
+        """A browser that `driver` starts, by default `chromedriver`."""
         options = webdriver.ChromeOptions()
         options.binary_location = str(shutil.which("chromium"))
         for each in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
             options.add_argument(f"--{each}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        lower = {"preexec_fn": functools.partial(os.nice, nice)}
-        self.driver = webdriver.Chrome(
-            options, Service(shutil.which("chromedriver"), popen_kw=lower)
-        )
+        self.driver = webdriver.Chrome(options, Service(driver or shutil.which("chromedriver")))
 
     def open(
         self, page: Path | str, width: int = 1280, dark: bool = False, height: int = 900
