@@ -466,3 +466,16 @@ def test_a_slow_tracker_delays_nothing(monkeypatch, caplog):
     found.close(merged(199))
     assert tracked.WAITING <= len(kept.steps) < 199
     assert any("left out" in record.getMessage() for record in caplog.records)
+
+
+def test_a_run_that_nobody_tracks_reads_no_curve(monkeypatch):
+    """A trace stays where it was computed until somebody reads it."""
+    read, column = [], Recorder._column
+    monkeypatch.setattr(
+        Recorder, "_column", lambda self, name: read.append(name) or column(self, name)
+    )
+    problem, stream = ms.problems.softmax(64, 10), ms.streams.digits(clients=5)
+    run = ms.simulate(ms.fedogd(0.1), problem, stream, steps=5)
+    assert read == []
+    assert run.loss.shape == (5,)
+    assert read == ["loss"]

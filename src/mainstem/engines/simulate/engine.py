@@ -113,7 +113,7 @@ def simulate(
         common_domain(job.algorithm.domain, problem.domain),
         path,
     )
-    tracked.end(last_values(run))
+    tracked.end(lambda: last_values(run))
     if run.diverged:
         warnings.warn(f"{run.name} {run.diverged}: a smaller step may help", Diverged, stacklevel=2)
     return run
