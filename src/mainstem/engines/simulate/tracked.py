@@ -75,7 +75,9 @@ class Tracked:
             self._trackers.log((done + n + 1) * self._block, values)
 
     def end(self, values: Callable[[], Mapping[str, float]] | None = None) -> None:
-        """The run has ended; if it has finished, `values()` are its last ones. They are computed for trackers alone:
-        without any, the trace of a run stays on its device."""
+        """The run has ended; if it has finished, `values()` are its last ones.
+
+        They are computed for trackers alone: without any, the trace of a run stays on its device.
+        """
         if self._trackers:
             self._trackers.end(None if values is None else values())
