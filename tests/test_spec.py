@@ -1,6 +1,8 @@
 """Values as calls, and as tables in what TOML knows."""
 
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import tomli_w
 import mainstem as ms
 from mainstem import algorithms, code_fingerprint, parts, problems, streams
 from mainstem.spec import name_of, plain, table
-from mainstem.value import Value
+from mainstem.value import Value, static, value
 
 
 def test_a_value_knows_its_call():
@@ -76,8 +78,8 @@ def test_every_spec_is_toml():
         streams.arrays(np.ones((3, 2)), np.ones(3), clients=1, deal=streams.in_time()),
         parts.given(np.eye(3, dtype=bool)),
     ]
-    for value in values:
-        assert f'name = "{name_of(value)}"' in tomli_w.dumps(plain(value))
+    for made in values:
+        assert f'name = "{name_of(made)}"' in tomli_w.dumps(plain(made))
 
 
 def test_values_are_hashable_and_equal_to_their_twins():
@@ -128,7 +130,6 @@ def test_code_of_ones_own_counts_with_its_content(tmp_path, monkeypatch):
         sys.dont_write_bytecode = True
         importlib.invalidate_caches()
         names.append(code_fingerprint.code_name(importlib.import_module("own_losses").paid))
-        code_fingerprint.of_library.cache_clear()
     assert all(name.startswith("own_losses:paid sha256 ") for name in names)
     assert names[0] != names[1]
     assert code_fingerprint.code_name(np.linalg.norm) == "numpy.linalg:norm"
@@ -161,7 +162,6 @@ def _class_of(tmp_path, **bodies):
     (tmp_path / "own_classes.py").write_text(CLASS.format(**usual | bodies))
     sys.modules.pop("own_classes", None)
     importlib.invalidate_caches()
-    code_fingerprint.of_library.cache_clear()
     return importlib.import_module("own_classes").own_ball
 
 
@@ -186,3 +186,105 @@ def test_a_value_inside_code_counts_with_its_own_code():
 
     assert reads(problem(1.0)) == reads(problem(1.0))
     assert reads(problem(1.0)) != reads(problem(2.0))
+
+
+VARIANTS = {  # pairs of bodies of a class that do different things
+    "the order of arguments": (
+        "def f(self, a, b): return a - b",
+        "def f(self, b, a): return b - a",
+    ),
+    "several arguments": ("def f(self, *a): return a", "def f(self, a): return a"),
+    "what is tried": (
+        "def f(self):\n  try:\n   x = g()\n   h()\n  except E: pass",
+        "def f(self):\n  try:\n   x = g()\n  except E: pass\n  else:\n   h()",
+    ),
+    "a method with a name of named tuples": (
+        "def _replace(self): return 1",
+        "def _replace(self): return 2",
+    ),
+    "a decorated method": (
+        "@functools.lru_cache\n def __call__(self): return 1",
+        "@functools.lru_cache\n def __call__(self): return 2",
+    ),
+    "a derivative": (
+        "f = jax.custom_jvp(sin); f.defjvp(lambda p, t: (1.0, 1.0))",
+        "f = jax.custom_jvp(sin); f.defjvp(lambda p, t: (1.0, 2.0))",
+    ),
+    "a module of one's own": (
+        "def f(self): return own_helpers.factor(2)",
+        "def f(self): return own_helpers.other(2)",
+    ),
+    "beside a lock": (
+        "lock = threading.Lock()\n def f(self): return 1",
+        "lock = threading.Lock()\n def f(self): return 2",
+    ),
+}
+HEAD = "import functools, threading, jax, own_helpers\nfrom jax.numpy import sin\n"
+
+
+def _named(folder, body):
+    """The name of a class of this body, in a module of its author's."""
+    (folder / "own_helpers.py").write_text("def factor(x): return x\ndef other(x): return 2 * x\n")
+    (folder / "own_body.py").write_text(f"{HEAD}class Own:\n {body}\n")
+    for name in ("own_body", "own_helpers"):
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+    return code_fingerprint.code_name(importlib.import_module("own_body").Own)
+
+
+@pytest.mark.parametrize("what", VARIANTS)
+def test_classes_that_do_other_things_have_other_names(what, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    one, other = (_named(tmp_path, body) for body in VARIANTS[what])
+    assert " sha256 " in one
+    assert one != other
+    assert _named(tmp_path, VARIANTS[what][0]) == one
+
+
+def test_an_edited_module_of_ones_own_is_other_code(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    one = _named(tmp_path, "def f(self): return own_helpers.factor(2)")
+    sys.modules.pop("own_body")
+    sys.modules["own_helpers"].factor = lambda x: 3 * x
+    assert code_fingerprint.code_name(importlib.import_module("own_body").Own) != one
+
+
+IN_ANOTHER = """
+import numpy as np, jax
+KEY, WORDS = jax.random.key(0), np.array(["a", None], object)
+RULES = {len: 1, "a": {"x", "y", "z", "w"}}
+def helper(x): return x, KEY, WORDS, RULES
+class Own:
+    def f(self, x):
+        "A docstring."
+        return helper(x), Own
+from mainstem.code_fingerprint import code_name, of_library
+print(code_name(Own), of_library("__main__"))
+"""
+
+
+def test_one_class_has_one_name_in_all_processes():
+    """Of a program without a file, as in a notebook. Docstrings, addresses and orders of sets do not matter."""
+    printed = set()
+    for seed, code in (("1", IN_ANOTHER), ("2", IN_ANOTHER.replace("A docstring", "Another"))):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed.add(done.stdout)
+    (line,) = printed
+    assert line.startswith("code Own sha256 ")
+    assert line.endswith(" False\n")
+
+
+@pytest.mark.parametrize("taken", ["name", "code"])
+def test_a_field_that_would_hide_an_entry_is_refused(taken):
+    body = {"__annotations__": {taken: str}, taken: static(default="")}
+    with pytest.raises(TypeError, match=f"a field cannot be called '{taken}'"):
+        value(type("Own", (Value,), body))

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import mainstem as ms
-from mainstem import code_fingerprint
 from mainstem.engines.simulate import engine
 from mainstem.engines.simulate.devices import Layout
 from mainstem.run import folder as folders
@@ -274,7 +273,6 @@ def test_an_edited_class_is_another_experiment(tmp_path, monkeypatch):
         )
         sys.modules.pop("own_problem", None)
         importlib.invalidate_caches()
-        code_fingerprint.of_library.cache_clear()
         return importlib.import_module("own_problem").own_problem()
 
     squared = "(params @ seen.shown - seen.hidden) ** 2"

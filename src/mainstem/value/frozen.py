@@ -157,6 +157,9 @@ def value(cls: type[V]) -> type[V]:
     made: Any = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     made.__final_value__ = True
     named = dataclasses.fields(made)
+    if taken := {field.name for field in named} & {"name", "code"}:
+        word = f"a field cannot be called {min(taken)!r}, which is an entry of its own in a file"
+        raise TypeError(f"{cls.__name__}: {word}")
     for field in named:  # a property of an abstract class can be a field here
         if isinstance(getattr(made, field.name, None), property):
             setattr(made, field.name, None)

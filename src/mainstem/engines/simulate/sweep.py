@@ -137,7 +137,9 @@ def _alike(made: Sequence[Configuration]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for n, each in enumerate(made):
         shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(each))
-        alone = () if shapes else (n,)  # without numbers there is nothing to stack
+        alone = (
+            () if jax.tree.leaves(each[:2]) else (n,)
+        )  # without numbers there is nothing to stack
         groups.setdefault((jax.tree.structure(each), shapes, alone), []).append(n)
     return list(groups.values())
 

@@ -40,7 +40,8 @@ class Tracked:
 
     def restore(self, unfinished: Mapping[str, np.ndarray]) -> None:
         """The run is resumed in the middle of this block."""
-        self._blocks.kept = dict(unfinished)
+        if self._trackers:  # else the steps that follow are not added to it
+            self._blocks.kept = dict(unfinished)
 
     def begin(
         self, name: Callable[[], str], about: Callable[[], Mapping[str, Any]], after: int
