@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import base, check, parts, random
-from mainstem.base import *  # noqa: F403
+from mainstem.base import *
 from mainstem.parts.fields import (
     any_codec,
     any_downlink,
@@ -24,22 +24,7 @@ from mainstem.parts.fields import (
 )
 from mainstem.parts.optimizer import as_optimizer
 from mainstem.parts.step import AnyStep, as_step, step_size
-from mainstem.value import (
-    Value,
-    at_least,
-    flag,
-    integer,
-    leaf,
-    number,
-    one_of,
-    part,
-    positive,
-    preset,
-    rates,
-    set_field,
-    static,
-    value,
-)
+from mainstem.value import *
 
 __all__ = [
     *base.__all__,
