@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import safetensors
 import safetensors.numpy
+import scipy.sparse
 
 import mainstem as ms
 from mainstem.base import At
@@ -268,6 +269,18 @@ def test_no_row_of_the_data_is_in_the_file(tmp_path: Path) -> None:
     about = ms.load_model(tmp_path / "model.safetensors").about
     assert about["stream"]["name"] == "arrays"
     assert about["stream"]["features"].startswith("array ")
+
+
+def test_no_row_of_sparse_data_is_in_the_file(tmp_path: Path) -> None:
+    matrix = scipy.sparse.csr_matrix([[0.12345678, 0.0], [0.0, 0.87654321]])
+    stream = ms.streams.arrays(matrix, np.array([0, 1]), clients=1)
+    run = ms.simulate(ms.fedogd(0.1), ms.problems.logistic(features=2), stream, steps=1)
+    path = run.export(tmp_path / "model.safetensors")
+    assert b"0.1234" not in path.read_bytes()
+    features = ms.load_model(path).about["stream"]["features"]
+    assert features["name"] == "sparse_rows"
+    assert features["columns"].startswith("array int")
+    assert features["numbers"].startswith("array float")
 
 
 def test_a_bad_file_is_refused_in_one_line(tmp_path: Path) -> None:

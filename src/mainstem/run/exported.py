@@ -12,7 +12,10 @@ from mainstem.run.model_file import save_model
 from mainstem.run.preparation import history, parts_in
 from mainstem.value import fingerprint
 
-ROWS = "features", "target", "keys"  # of the stream `arrays`
+ROWS = {  # what has rows, by the name of its table
+    "arrays": ("features", "target", "keys"),
+    "sparse_rows": ("columns", "numbers"),
+}
 
 
 def exported(
@@ -54,9 +57,9 @@ def exported(
 def _without_rows(stream: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a stream with fingerprints in the place of rows: a model goes where the data may not."""
     found = {k: _without_rows(it) if isinstance(it, Mapping) else it for k, it in stream.items()}
-    rows = [name for name in ROWS if isinstance(found.get(name), list)]
-    if stream.get("name") == "arrays":
-        found |= {name: fingerprint(np.asarray(found[name])) for name in rows}
+    for name in ROWS.get(str(stream.get("name")), ()):
+        if isinstance(found.get(name), list):
+            found[name] = fingerprint(np.asarray(found[name]))
     return found
 
 
