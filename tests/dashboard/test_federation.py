@@ -120,7 +120,7 @@ def check(status):
     shown = found.whole("other", [])
     assert ["why", "its status is of another version"] in shown["facts"]
     assert shown["orders"] == []
-    assert found.latest("other", [], 0.0)["facts"] == shown["facts"]
+    assert found.latest("other", [], 1.0)["facts"] == shown["facts"]
     asyncio.run(found._read(Server(STATUS, status)))
     assert found.latest("other", [], shown["revision"]) is None  # nothing has changed
     for name in ("fine", "other"):
@@ -145,6 +145,43 @@ def test_a_status_that_can_be_read_again_is_shown_again():
     asyncio.run(found._read(server))
     assert found.rows()[0]["state"] == "running"
     assert found.latest("fine", [], 1e9 + 1)["point"]["time"] == 1e9 + 1
+
+
+def test_a_page_of_a_run_that_could_not_be_read_is_right_whatever_the_clock_of_the_hub():
+    behind = time.time() - 3600
+    server = Server(STATUS | {"time": behind, "version": None})
+    found = followed(server)
+    seen = found.whole("fine", [])["revision"]
+    server.found = [STATUS | {"time": behind + 1}]
+    asyncio.run(found._read(server))
+    shown = found.latest("fine", [], seen)
+    assert dict(shown["facts"])["state"] == "running"
+    assert "charts" in shown
+
+
+def test_a_part_of_a_timeline_adds_to_what_is_known_and_is_read_again():
+    server = Server(STATUS)
+    for second in range(5):
+        server.kept.add(timeline.moment(STATUS | {"time": 1e9 - 5 + second}))
+    found = followed(server)
+    run, whole = found._runs["fine"], server.kept
+    known = found.whole("fine", [])["charts"][0]["x"]["values"]
+    assert len(known) == 6
+    server.kept, run.outdated = Timeline(whole=False), True
+    server.kept.put((1, 0), timeline.moment(STATUS | {"time": 1e9 - 5}))
+    asyncio.run(found._read(server))
+    assert found.whole("fine", [])["charts"][0]["x"]["values"] == known
+    assert run.outdated
+    server.kept = whole
+    asyncio.run(found._read(server))
+    assert not run.outdated
+
+
+def test_a_timeline_that_may_not_be_read_is_asked_for_once():
+    server = Server(STATUS)
+    server.kept = Timeline(whole=False)
+    found = followed(server)
+    assert not found._runs["fine"].outdated
 
 
 def test_a_page_that_was_open_waits_for_the_timeline_of_a_run_that_came_back():
@@ -238,3 +275,4 @@ def test_what_was_read_of_a_timeline_stays_when_the_rest_does_not_come():
 
     found = asyncio.run(Observer(Silent(), "fine").timeline("fine"))
     assert len(found.moments(1e9 + 4)) == 4  # the first is asked for twice
+    assert not found.whole

@@ -23,6 +23,7 @@ UNREADABLE = (
     *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
 )  # a status of another program
 CANNOT = "cannot be read"
+UNKNOWN = 0.0  # the revision of a status that cannot be read: before each that can be
 COLUMNS = ("state", "samples", "uploads", "recent_loss", "staleness", "norm", "bytes_up", "strikes")
 
 
@@ -32,6 +33,7 @@ class Run:
     def __init__(self, name: str, orders: bool):
         self._name, self._orders = name, orders
         self._timeline: Timeline | None = None  # read when a page asks for it
+        self._answered = False  # whether the server has answered with some of it
         self.asked = False
         self.outdated = False  # whether the server's timeline may have more
         self.row: Row = {}
@@ -46,10 +48,13 @@ class Run:
         return self._timeline is not None
 
     def begin(self, timeline: Timeline) -> None:
-        """Takes the timeline so far; one that is empty does not replace another one."""
+        """Takes the timeline so far; one that is empty does not replace another one, a part adds to it."""
+        self._answered = self._answered or not timeline.empty
+        self.outdated = self._answered and not timeline.whole  # else none may be read
+        if self._timeline is not None and not timeline.whole:
+            timeline.fill(self._timeline)
         if self._timeline is None or not timeline.empty:
             self._timeline, self._whole_from = timeline, math.inf
-        self.outdated = False
 
     def take(self, status: Mapping[str, Any]) -> None:
         """Takes the newest status."""
@@ -74,7 +79,7 @@ class Run:
         facts = [["state", CANNOT], ["why", "its status is of another version"]]
         row = {"run": self._name, "state": CANNOT, "needs_somebody": True, "at": "", "sites": ""}
         self.row, self.readable = row, False
-        self.now = {"revision": time.time(), "facts": facts, "alarms": [], "orders": []}
+        self.now = {"revision": UNKNOWN, "facts": facts, "alarms": [], "orders": []}
         self._whole_from = math.inf  # what is read again is shown as a whole
 
     def whole(self, sites: Sequence[str]) -> dict[str, Any]:

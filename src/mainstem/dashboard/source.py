@@ -44,7 +44,8 @@ class Source(Protocol):
         """The runs, each in a line."""
 
     def whole(self, name: str, sites: Sequence[str]) -> dict[str, Any] | None:
-        """Everything of a run, with lines for some sites; None if there is no such run. Its `revision` grows."""
+        """Everything of a run, with lines for some sites; None if there is no such run. Its `revision`
+        grows; 0: nothing can be read."""
 
     def latest(self, name: str, sites: Sequence[str], seen: float) -> dict[str, Any] | None:
         """What is new of a run since revision `seen`; None if nothing is."""

@@ -6,6 +6,7 @@ status says.
 
 import asyncio
 import contextlib
+import itertools
 import json
 import math
 import time
@@ -82,7 +83,7 @@ class Observer:
 
     async def timeline(self, run: str) -> Timeline:
         """The timeline of a run, as far as it is answered; empty if there is none, or none that may be read."""
-        subjects, found = Subjects(run), Timeline()
+        subjects, found = Subjects(run), Timeline(whole=False)
         at_once = asyncio.Semaphore(AT_ONCE)
 
         async def read(place: Place) -> None:
@@ -97,9 +98,14 @@ class Observer:
             with contextlib.suppress(nats.js.errors.NotFoundError):
                 await read(place)
 
-        with contextlib.suppress(nats.errors.Error, nats.js.errors.Error, TimeoutError):
+        try:
             await tried((WIDTHS[0], 0))  # alone: where it is not answered, none is
-            await asyncio.gather(*(tried((width, n)) for width in WIDTHS for n in range(SLOTS)))
+            async with asyncio.TaskGroup() as group:  # which ends the others when one fails
+                for place in itertools.product(WIDTHS, range(SLOTS)):
+                    group.create_task(tried(place))
+            found.whole = True
+        except* (nats.errors.Error, nats.js.errors.Error, TimeoutError):
+            pass
         return found
 
     async def _stored(self, run: str) -> dict[str, Any] | None:

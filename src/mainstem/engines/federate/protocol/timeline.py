@@ -82,9 +82,10 @@ def places(time: float, before: float = -math.inf) -> list[Place]:
 
 
 class Timeline:
-    """The moments of a run that are kept."""
+    """The moments of a run that are kept; `whole`: not only some of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = True) -> None:
+        self.whole = whole
         self._kept: dict[Place, Moment] = {}
         self._latest = -math.inf
 
@@ -102,6 +103,11 @@ class Timeline:
     def put(self, place: Place, moment: Moment) -> None:
         """Adds a moment that was kept at this place."""
         self._kept.setdefault(place, moment)
+
+    def fill(self, before: "Timeline") -> None:
+        """Adds the moments of an earlier one where this one has none."""
+        for place, moment in before._kept.items():
+            self.put(place, moment)
 
     def moments(self, now: float) -> list[Moment]:
         """The moments, oldest first; where there are some by the second, none that are further apart."""
