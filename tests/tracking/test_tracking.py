@@ -282,6 +282,23 @@ def test_a_file_that_was_left_in_the_middle_of_a_line_goes_on_in_a_new_one(world
     assert [json.loads(line).get("step") for line in whole] == [None, 1, 2, 3]
 
 
+@pytest.mark.parametrize("torn", ["a,2", "a,200,1.0,loss,0."])
+def test_a_part_of_a_line_is_no_step(tmp_path, torn):
+    """Steps 1 to 3 and a part of step 200 are there: 4 and 200 are written, the others are not again."""
+    file = tmp_path / "run.csv"
+    whole = "".join(f"a,{step},0.0,loss,1.0\r\n" for step in (1, 2, 3))
+    file.write_bytes(f"run,step,time,name,value\r\n{whole}{torn}".encode())
+    tracker = ms.tracking.csv(file)
+    tracker.begin("a", {})
+    tracker.resumed(2)
+    for step in (3, 4, 200):
+        tracker.log(step, {"loss": 0.5})
+    tracker.end({})
+    found = [row for row in csv.reader(file.read_text().splitlines()) if len(row) == 5]
+    steps = [row[1] for row in found if row[4] in ("1.0", "0.5")]
+    assert steps == ["1", "2", "3", "4", "200"]
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_second_writer_of_a_file_is_refused(world, tmp_path, kind):
     first, asked = ms.tracking.tracker(f"{kind}:{tmp_path / 'run'}"), f"{kind}:{tmp_path / 'run'}"

@@ -114,8 +114,10 @@ class CsvFile(TextFile):
 
     def _steps(self, lines: Iterator[str]) -> Iterator[tuple[str, int]]:
         for line in lines:  # each by itself: a torn one may open a quotation
+            if not line.endswith(("\r", "\n")):
+                continue  # a part of one, also of its number
             with contextlib.suppress(csv_format.Error, ValueError):
-                run, step, *_ = next(csv_format.reader([line]))
+                run, step, _, _, _ = next(csv_format.reader([line]))
                 yield run, int(step)
 
 
