@@ -1,6 +1,7 @@
 """Simulations on the live page: their curves so far, also of one that was killed."""
 
 import asyncio
+import json
 import os
 import shutil
 
@@ -88,7 +89,8 @@ def test_a_run_that_was_killed_has_its_curves_so_far(stream, tmp_path, monkeypat
     np.testing.assert_allclose(line(shown, "loss", "of the step")[1], whole, rtol=1e-6)
 
 
-def test_what_cannot_be_read_says_so_and_breaks_nothing(stream, tmp_path):
+def test_what_cannot_be_read_says_so_and_breaks_nothing(stream, tmp_path, monkeypatch):
+    monkeypatch.setattr(dashboard, "LARGEST", 2**20)
     simulate(stream, tmp_path / "fine")
     spec = (tmp_path / "fine" / "spec.toml").read_text()
     odd = {
@@ -204,6 +206,43 @@ def test_the_number_of_clients_is_shown(stream, tmp_path, monkeypatch):
         "one": "4",
         "two": "10",
     }
+
+
+def test_the_number_of_clients_with_long_names_is_shown(stream, tmp_path):
+    simulate(stream, tmp_path / "one")
+    spec = tmp_path / "one" / "spec.toml"  # as of a stream that counts its clients itself
+    spec.write_text(spec.read_text().replace("clients = 4\n", ""))
+    summary = json.loads((tmp_path / "one" / "run.json").read_text())
+    names = {"names": [f"{n:0300}" for n in range(4000)]}
+    (tmp_path / "one" / "run.json").write_text(json.dumps(summary | names))
+    (row,) = looked(tmp_path).rows()
+    assert row["sites"] == "4"
+
+
+def test_a_run_before_its_first_checkpoint_was_written_when_it_began(stream, tmp_path):
+    simulate(stream, tmp_path / "one")
+    for name in ("run.json", "trace.parquet"):
+        (tmp_path / "one" / name).unlink()
+    os.utime(tmp_path / "one" / "spec.toml", (1e9, 1e9))
+    facts = dict(shown_by(looked(tmp_path), "one")["facts"])
+    assert facts["state"] == "in progress"
+    assert facts["last written"].startswith("2001-09-")
+
+
+def test_curves_that_are_dropped_while_a_page_is_answered_are_in_the_answer(tmp_path):
+    class Dropped(dashboard.Simulation):
+        """A run whose curves another thread drops after they were looked at once."""
+
+        def __getattribute__(self, name):
+            found = super().__getattribute__(name)
+            if name == "charts":
+                self.charts = None
+            return found
+
+    found = Folder(tmp_path)
+    found._runs["one"] = run = Dropped(tmp_path, (None, None), None)
+    run.charts = [{"id": "loss"}]
+    assert found.whole("one", [])["charts"] == [{"id": "loss"}]
 
 
 def test_curves_are_read_when_a_page_asks_and_dropped_when_none_does(stream, tmp_path, monkeypatch):

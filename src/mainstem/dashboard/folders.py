@@ -19,7 +19,7 @@ DEEP = 3  # levels of folders that are searched: sweeps are folders of runs
 MOST = 200  # runs that are shown, the latest
 POINTS = 1000  # of a curve; of an unfinished run, a quarter of them in each part of the trace
 IDLE = 60.0  # seconds for which the curves of a run are kept after a page has asked for them
-LARGEST = 2**20  # bytes of a table
+LARGEST = 2**26  # bytes of a table: of a sweep, or with the names of many clients
 CANNOT = "cannot be read"
 Stamp = tuple[int, int, int] | None
 
@@ -68,7 +68,7 @@ class Simulation:
         if self.spec is None:
             self._read_spec()
         files = [self._path / "trace.parquet"] if self.finished else self._written_parts()
-        if {file.name for file in files} != {*self._last}:
+        if {file.name for file in files} != {*self._last} or not self.written:
             self._last = {
                 file.name: self._last[file.name] if file.name in self._last else last_step(file)
                 for file in files
@@ -157,7 +157,7 @@ def _small(file: Path) -> bytes:
     with file.open("rb") as opened:
         found = opened.read(LARGEST + 1)
     if len(found) > LARGEST:
-        raise BadData(f"{file.name}: must have 1 MB at most")
+        raise BadData(f"{file.name}: must have {LARGEST // 2**20} MB at most")
     return found
 
 
@@ -236,11 +236,16 @@ class Folder:
         if run is None:
             return None
         run.asked = time.monotonic()
-        if run.charts is None and not run.problem:
+        revision, charts, problem = (
+            run.revision,
+            run.charts,
+            run.problem,
+        )  # once: a thread sets them
+        if charts is None and not problem:
             return None
         return {
-            "revision": run.revision,
-            "charts": [] if run.problem else run.charts,
+            "revision": revision,
+            "charts": [] if problem else charts,
             "facts": [[key, value] for key, value in run.facts.items()],
             "alarms": [],
             "orders": [],
