@@ -47,3 +47,20 @@ class LostHost(MainstemError, RuntimeError):
 
 class DataUnavailable(MainstemError, RuntimeError):
     """A dataset that could not be fetched, or whose content is not the expected one."""
+
+
+def first_line(error: BaseException, *, named: bool = False, most: int | None = None) -> str:
+    """The first line of an error's text, cut after `most` letters, and the name of its class if it has none.
+
+    With `named`, the name is before the text.
+
+    >>> first_line(ValueError("no number\\nof this kind")), first_line(ValueError("no number"), named=True)
+    ('no number', 'ValueError: no number')
+    >>> first_line(MemoryError()), first_line(MemoryError(), named=True)
+    ('MemoryError', 'MemoryError')
+    """
+    name = type(error).__name__
+    text = next((line for line in str(error).splitlines() if line.strip()), "")
+    if most is not None and len(text) > most:
+        text = f"{text[:most]}..."
+    return f"{name}: {text}" if named and text else text or name

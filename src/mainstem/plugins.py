@@ -17,7 +17,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import Any
 
-from mainstem.errors import BadSpec
+from mainstem.errors import BadSpec, first_line
 
 Factory = Callable[..., Any]
 DEALS = ("by_key", "by_label", "evenly", "in_time")
@@ -46,9 +46,9 @@ class _Late:
         try:
             found: Factory = self._entry.load()
         except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            plugin, reason = self._entry.value, first_line(error)
             raise BadSpec(
-                f"{self.__name__}: the plugin {self._entry.value} cannot be loaded: {reason}"
+                f"{self.__name__}: the plugin {plugin} cannot be loaded: {reason}"
             ) from None
         return found
 

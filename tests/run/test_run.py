@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mainstem as ms
+from mainstem.run.rebuilding import why_not
 from tests.algorithms.table import regression, tabled
 
 PROBLEM, STREAM = ms.problems.softmax(64, 10), ms.streams.digits(clients=10)
@@ -157,6 +158,14 @@ def test_what_is_missing_is_named(tmp_path):
         found.regret()
     own = ms.load(place, algorithm=ms.fedogd(0.1), problem=problem)
     assert float(own.regret(stream=stream)) >= 0
+
+
+def test_an_error_without_text_says_why_data_cannot_be_read(monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("mainstem.experiment.made", fails)
+    assert why_not({"name": "digits"}).endswith("cannot be read: MemoryError")
 
 
 def test_a_column_by_its_name_with_spaces_and_what_is_no_column():

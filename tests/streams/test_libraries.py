@@ -78,3 +78,12 @@ def test_hugging_face():
     np.testing.assert_array_equal(
         frame(some, "state", "site", classes=True).features, [[3.0], [1.0]]
     )
+
+
+def test_a_table_whose_error_has_no_text_is_refused():
+    class Table:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise TypeError
+
+    with pytest.raises(BadData, match=r"wants a data frame of .*: TypeError"):
+        frame(Table(), "state")

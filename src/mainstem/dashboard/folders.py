@@ -12,7 +12,7 @@ from typing import Any
 
 from mainstem.dashboard.curves import Curves, last_step
 from mainstem.dashboard.source import Row
-from mainstem.errors import BadData, MainstemError
+from mainstem.errors import BadData, MainstemError, first_line
 
 SECOND = 1.0
 DEEP = 3  # levels of folders that are searched: sweeps are folders of runs
@@ -20,6 +20,7 @@ MOST = 200  # runs that are shown, the latest
 POINTS = 1000  # of a curve; of an unfinished run, a quarter of them in each part of the trace
 IDLE = 60.0  # seconds for which the curves of a run are kept after a page has asked for them
 LARGEST = 2**26  # bytes of a table: of a sweep, or with the names of many clients
+LONGEST = 200  # letters of why a run cannot be read
 CANNOT = "cannot be read"
 Stamp = tuple[int, int, int] | None
 
@@ -148,8 +149,7 @@ class Simulation:
 
 
 def _why(error: Exception) -> str:
-    text = next(iter(str(error).splitlines()), "")[:200]
-    return text if isinstance(error, BadData) else f"{type(error).__name__}: {text}"
+    return first_line(error, named=not isinstance(error, BadData), most=LONGEST)
 
 
 def _small(file: Path) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mainstem import check
 from mainstem.base import Domain, Sample
-from mainstem.errors import BadData, MainstemError
+from mainstem.errors import BadData, MainstemError, first_line
 from mainstem.parts import everything
 from mainstem.problems.supervised import Supervised, ridge_field
 from mainstem.random import Key, root
@@ -115,7 +115,7 @@ def _fixed(first: Callable[[Key], Any]) -> Any:
         try:
             whole = first(jnp.asarray(root(0)))
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = first_line(error, named=True)
             raise BadData(f"custom: init(key) fails: {reason}") from error
     if isinstance(whole, Mapping) and STATISTICS in whole:
         raise BadData(
@@ -144,7 +144,7 @@ def _shape(name: str, function: Callable[..., Any], *given: Any) -> Any:
         hint = ""
         if "rng" in str(error).lower():
             hint = " (a model with dropout must be called as for evaluation, such as deterministic=True)"
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = first_line(error, named=True)
         raise BadData(f"custom: {name} fails on the first sample: {reason}{hint}") from error
 
 

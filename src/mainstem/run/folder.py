@@ -21,7 +21,7 @@ import tomli_w
 from filelock import BaseFileLock
 
 from mainstem.disk import beside, lock, move, npz, write
-from mainstem.errors import BrokenRun, FinishedRun
+from mainstem.errors import BrokenRun, FinishedRun, first_line
 from mainstem.run import trace
 from mainstem.spec import difference
 
@@ -245,5 +245,4 @@ def _guarded(path: Path, read: Callable[[Path], Any]) -> Any:
     try:
         return read(path)
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BrokenRun(f"{path.parent}: {path.name} cannot be read: {reason}") from None
+        raise BrokenRun(f"{path.parent}: {path.name} cannot be read: {first_line(error)}") from None

@@ -13,13 +13,13 @@ import numpy as np
 from mainstem import experiment, problems
 from mainstem.base import Problem
 from mainstem.disk import write
-from mainstem.errors import BadData, MainstemError
+from mainstem.errors import BadData, MainstemError, first_line
 from mainstem.run.model import Model
 from mainstem.run.preparation import PREFIX, Preparation, preparation_of
 from mainstem.streams.sample_format import HASHED
 
 FORMAT = 1  # of the entries beside the tensors: docs/formats/model.md
-MOST_WORDS = 200  # letters of a fault that are shown
+LONGEST = 200  # letters of a fault that are shown
 
 
 def save_model(
@@ -74,7 +74,7 @@ def load_model(path: str | Path, *, problem: Problem | None = None) -> Model:
     except FileNotFoundError:
         raise BadData(f"{place}: there is no such file") from None
     except Exception as error:  # whatever is wrong with it
-        raise BadData(f"{place}: is not a model: {_in_one_line(error)}") from None
+        raise BadData(f"{place}: is not a model: {first_line(error, most=LONGEST)}") from None
     if problem is None:
         problem = _problem(place, about.get("problem"))
     if problem.classes is None and problem.scored is None:
@@ -85,7 +85,7 @@ def load_model(path: str | Path, *, problem: Problem | None = None) -> Model:
         preparation = preparation_of(about, _beside(problem, arrays))
         _check_features(problem, about.get("features"), preparation)
     except Exception as error:
-        raise BadData(f"{place}: cannot be used: {_in_one_line(error)}") from None
+        raise BadData(f"{place}: cannot be used: {first_line(error, most=LONGEST)}") from None
     return Model(problem, params, about, preparation)
 
 
@@ -120,7 +120,7 @@ def _problem(place: Path, table: Any) -> Problem:
         found: Problem = experiment.made(str(place), problems, table)
         _ = found.shapes
     except Exception as error:  # whatever the table contains
-        text = _in_one_line(error)
+        text = first_line(error, most=LONGEST)
         where = "" if text.startswith(str(place)) else f"{place}: "
         raise BadData(
             f"{where}{text}: if the problem is your own code, load_model(path, problem=...)"
@@ -186,13 +186,6 @@ def _check_width(
         count = preparation.width(features)
     if isinstance(shape, tuple) and len(shape) == 1 and shape != (count,):
         raise BadData(f"{has} {features} features, and {problem} the shape {shape}")
-
-
-def _in_one_line(error: Exception) -> str:
-    """The first line of an error's text, or its name if it has none."""
-    first = next((line for line in str(error).splitlines() if line.strip()), "")
-    text = first or type(error).__name__
-    return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
 
 
 def _safetensors() -> Any:

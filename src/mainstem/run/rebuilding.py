@@ -7,7 +7,7 @@ from typing import Any
 
 from mainstem import experiment
 from mainstem.base import Algorithm, Problem, Stream
-from mainstem.errors import BadData
+from mainstem.errors import BadData, first_line
 from mainstem.spec import codes, difference, plain, same, unnamed
 
 
@@ -56,5 +56,5 @@ def why_not(table: Any) -> str:
     try:
         experiment.made("spec", importlib.import_module("mainstem.streams"), table)
     except Exception as error:
-        return f"the run's data cannot be read: {str(error).removeprefix('spec ').splitlines()[0]}"
+        return f"the run's data cannot be read: {first_line(error).removeprefix('spec ')}"
     return "the run's data cannot be made again"

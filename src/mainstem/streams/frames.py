@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mainstem.errors import BadData, MainstemError
+from mainstem.errors import BadData, MainstemError, first_line
 from mainstem.parts.missing import Missing
 from mainstem.parts.scaling import Scale
 from mainstem.streams.arrays import arrays
@@ -67,7 +67,5 @@ def as_arrow(owner: str, table: Any) -> Any:
             return table.with_format("arrow")[:]
         return pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        why = str(error).splitlines()[0]
-        raise BadData(
-            f"{owner}: wants a data frame of pandas, Polars, Arrow or Hugging Face: {why}"
-        ) from None
+        wanted = "a data frame of pandas, Polars, Arrow or Hugging Face"
+        raise BadData(f"{owner}: wants {wanted}: {first_line(error)}") from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mainstem.errors import BadData
+from mainstem.errors import BadData, first_line
 from mainstem.streams.columns import chosen
 from mainstem.streams.spool import Asked
 
@@ -70,8 +70,8 @@ def opened(owner: str, path: Path) -> FileInfo:
 
 def unreadable(where: str, error: Exception) -> BadData:
     """The error for a file that cannot be read."""
-    why = "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return BadData(f"{where} cannot be read: {why.splitlines()[0] if why else 'it is damaged'}")
+    why = "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else first_line(error)
+    return BadData(f"{where} cannot be read: {why}")
 
 
 def checksum(files: Sequence[FileInfo]) -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from mainstem.errors import MainstemError
+from mainstem.errors import MainstemError, first_line
 from mainstem.tracking.tracker import Tracker, flat
 
 LONGEST = 500  # letters of a parameter
@@ -27,7 +27,9 @@ class Runs(Tracker):
         try:
             self._client = mlflow.MlflowClient(tracking_uri=uri)
         except MlflowException as error:
-            raise MainstemError(f"MLflow refuses {uri or 'its place'}: {_line(error)}") from None
+            raise MainstemError(
+                f"MLflow refuses {uri or 'its place'}: {first_line(error)}"
+            ) from None
         self._id: str | None = None
         self._step = 0
 
@@ -46,7 +48,7 @@ class Runs(Tracker):
             ]
             self._client.log_batch(self._id, params=parameters)
         except self._failed as error:
-            raise MainstemError(f"MLflow refuses the run: {_line(error)}") from None
+            raise MainstemError(f"MLflow refuses the run: {first_line(error)}") from None
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Adds a step."""
@@ -64,10 +66,6 @@ class Runs(Tracker):
             self.log(self._step, {f"final/{name}": value for name, value in values.items()})
         self._client.set_terminated(self._id, "FINISHED" if values else "FAILED")
         self._id = None
-
-
-def _line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def mlflow(uri: str | None = None, experiment: str = "mainstem") -> Tracker:

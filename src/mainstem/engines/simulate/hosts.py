@@ -15,9 +15,10 @@ import jax
 import numpy as np
 
 from mainstem import errors
-from mainstem.errors import LostHost, MainstemError
+from mainstem.errors import LostHost, MainstemError, first_line
 
 WAIT = 120  # seconds to wait for the other hosts at the start
+LONGEST = 160  # letters of an error of JAX
 HEARTBEAT = 30  # seconds without a sign of life after which a host is gone
 _GONE = re.compile(
     "gloo|nccl|coordination|connection|socket|unavailable|deadline_exceeded|barrier", re.IGNORECASE
@@ -42,7 +43,9 @@ def connected(count: int | None, host: int | None, coordinator: str | None) -> I
         )
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         where = f" at {coordinator}" if coordinator else ""
-        raise MainstemError(f"the hosts cannot be connected{where}: {_line(error)}") from None
+        raise MainstemError(
+            f"the hosts cannot be connected{where}: {first_line(error, most=LONGEST)}"
+        ) from None
     try:
         yield
     except (RuntimeError, ValueError) as error:  # of JAX, whose collectives failed
@@ -50,14 +53,8 @@ def connected(count: int | None, host: int | None, coordinator: str | None) -> I
             raise
         raise LostHost(
             "another host is gone, or the network to it, so all hosts end: the same command, on any number of "
-            f"hosts, resumes ({_line(error)})"
+            f"hosts, resumes ({first_line(error, most=LONGEST)})"
         ) from None
-
-
-def _line(error: Exception) -> str:
-    """The first line of an error, shortened."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) < 160 else lines[0][:160] + "..."
 
 
 def count() -> int:
