@@ -11,6 +11,7 @@ import pytest
 import mainstem as ms
 from mainstem import algorithms, experiment, parts
 from mainstem.errors import BadSpec
+from mainstem.run.reporting.content import of_runs
 from mainstem.testing import World, check_algorithm
 from mainstem.testing.lockstep import check_lockstep
 
@@ -128,3 +129,16 @@ def test_a_document_names_no_code():
         parts.optimizer("__builtins__")
     with pytest.raises(ms.MainstemError, match="must name a rule of optax"):
         parts.optimizer("apply_updates")
+
+
+def test_a_report_says_how_to_run_it_again(made):
+    run = ms.simulate(made, PROBLEM, ms.streams.digits(5), steps=2)
+    assert run.spec["algorithm"][0]["code"]
+
+    def command():
+        (shown,) = of_runs(ms.compare(run), regret=False)["runs"]
+        return dict(shown["facts"])["Command"]
+
+    assert command().startswith("mainstem run")
+    run.spec["algorithm"][0]["name"] = "Own"  # of a class that is in no plugin
+    assert command().startswith("none")

@@ -257,6 +257,15 @@ def test_runs_of_other_versions_and_resumed_ones_are_distinguished(
     assert shown["python"] == here["python"]
 
 
+@pytest.mark.parametrize("content", ["3", "[1]", "null"])
+def test_an_environment_that_is_none_does_not_end_the_report(
+    content: str, runs: dict[str, ms.Run], tmp_path: Path
+) -> None:
+    next(iter(runs.values())).save(tmp_path / "a")
+    (tmp_path / "a" / "environment.json").write_text(content)
+    assert of_runs(ms.compare(ms.load(tmp_path / "a")), regret=False)["environment"] == []
+
+
 def sites() -> ms.streams.arrays:
     """Four sites with a name; the later ones have more noise."""
     draw = np.random.default_rng(0)

@@ -49,6 +49,13 @@ def _attempt(package: str, table: Any) -> Any:
         return None
 
 
+def made_again(spec: dict[str, Any]) -> bool:
+    """Whether the values of the user's own classes can be made from their tables, as those of a plugin can."""
+    algorithms = [("algorithms", table) for table in spec["algorithm"]]
+    tables = [*algorithms, ("problems", spec["problem"]), ("streams", spec["stream"])]
+    return all(_attempt(package, table) is not None for package, table in tables if codes(table))
+
+
 def why_not(table: Any) -> str:
     """Why the stream that a table describes cannot be made."""
     if '"array ' in json.dumps(table):

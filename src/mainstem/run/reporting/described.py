@@ -13,8 +13,9 @@ from mainstem.errors import MainstemError
 from mainstem.report.formulas import mathml
 from mainstem.run import folder as folders
 from mainstem.run.labels import short
+from mainstem.run.rebuilding import made_again
 from mainstem.run.run import Run
-from mainstem.spec import unnamed
+from mainstem.spec import CODE, unnamed
 from mainstem.value.documented import equations, summary
 
 SPEC = 100_000  # characters of an experiment that is shown
@@ -50,17 +51,22 @@ def described(label: str, run: Run) -> dict[str, Any]:
 
 def _command(run: Run, shown: bool) -> str:
     """The command that runs the experiment again, or why there is none; `shown`: the page has all of the file."""
-    words = json.dumps(run.spec)
-    if (
-        any(mark in words for mark in ('"array ', '"code ', " sha256 "))
-        or unnamed(run.spec) is not None
-    ):
+    words = json.dumps(_without_code(run.spec))
+    in_memory = any(mark in words for mark in ('"array ', '"code ', " sha256 "))
+    if in_memory or unnamed(run.spec) is not None or not made_again(run.spec):
         return "none: some of this was in memory, or code without a name, so that a file alone cannot run it again"
     if run.folder is not None:
         return shlex.join(["mainstem", "run", os.path.relpath(run.folder / "spec.toml")])
     if shown:
         return "mainstem run experiment.toml, with the experiment below saved in this file"
     return "mainstem run FOLDER/spec.toml, after run.save(FOLDER): the experiment is too long for a page"
+
+
+def _without_code(spec: Any) -> Any:
+    """A spec without the fingerprints of classes: these are made by their names."""
+    if isinstance(spec, Mapping):
+        return {name: _without_code(each) for name, each in spec.items() if name != CODE}
+    return [_without_code(each) for each in spec] if isinstance(spec, list) else spec
 
 
 def _cut(run: Run) -> str:
@@ -115,5 +121,5 @@ def _plain(place: Mapping[str, Any]) -> dict[str, str]:
 def _noted(folder: Path) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / "environment.json").read_text()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):  # TypeError: it is JSON, and no object
         return {}
