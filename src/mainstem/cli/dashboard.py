@@ -63,6 +63,7 @@ def dashboard(
     if what == "-":
         what = sys.stdin.readline().strip()
     if child:
-        server.serve_parent()
+        server.give_way()
+        server.end_with_parent()
     found = access.token_in(token or server.default_token_file())
     server.serve(server.source_of(what, run, credentials), listen, found, started)

@@ -65,12 +65,13 @@ def _bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def serve_parent() -> None:
-    """Ends this process when its standard input is closed: the process that started it, a hub, has ended.
-
-    Until then it takes only time that the hub does not need.
-    """
+def give_way() -> None:
+    """Lowers the priority of this process, so that it takes only time that others do not need."""
     os.nice(NICE)
+
+
+def end_with_parent() -> None:
+    """Ends this process when its standard input is closed: the process that started it, a hub, has ended."""
 
     def wait() -> None:
         with contextlib.suppress(OSError):
