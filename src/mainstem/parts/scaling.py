@@ -41,9 +41,7 @@ class standardised(Scale):
         mean = np.cumsum(wide, axis=0) / count
         before = np.concatenate([mean[:1], mean[:-1]])
         squares = np.cumsum((wide - before) * (wide - mean), axis=0)  # Welford's
-        deviation = np.sqrt(np.maximum(squares, 0) / count)
-        apart = deviation > 1e-12 * np.abs(mean)  # else it is rounding
-        return np.where(apart, (wide - mean) / np.where(apart, deviation, 1), 0).astype(rows.dtype)
+        return _in_deviations(wide, mean, squares / count).astype(rows.dtype)
 
     def seen(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         wide, count = rows.astype(np.float64), len(rows)
@@ -59,9 +57,14 @@ class standardised(Scale):
         before = seen["mean"]
         mean = before + (wide - before) / count
         squares = seen["count"] * seen["deviation"] ** 2 + (wide - before) * (wide - mean)
-        deviation = np.sqrt(np.maximum(squares, 0) / count)
-        apart = deviation > 1e-12 * np.abs(mean)
-        return np.where(apart, (wide - mean) / np.where(apart, deviation, 1), 0).astype(rows.dtype)
+        return _in_deviations(wide, mean, squares / count).astype(rows.dtype)
+
+
+def _in_deviations(rows: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The rows less the mean, in deviations; 0 where there is no deviation."""
+    deviation = np.sqrt(np.maximum(variance, 0))
+    apart = deviation > 1e-12 * np.abs(mean)  # else it is rounding
+    return np.where(apart, (rows - mean) / np.where(apart, deviation, 1), 0)
 
 
 def prepared(rows: np.ndarray, missing: Missing | None, scale: Scale | None) -> np.ndarray:
