@@ -60,6 +60,24 @@ def texts(found: Mapping[str, str]) -> list[str]:
     return [f"{label}: {each}." for label, each in found.items()]
 
 
+def mean_of_known(values: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
+    """The mean over the values that are not NaN; NaN where there are none."""
+    counts = np.sum(~np.isnan(values), axis=axis)
+    sums = np.nansum(values, axis=axis, dtype=np.float64)
+    return np.asarray(sums / np.where(counts > 0, counts, np.nan))
+
+
+def in_order(
+    title: str, label: str, means: Mapping[tuple[int, str], np.ndarray], note: str = ""
+) -> Chart:
+    """The clients in the order of their means, a curve for each run, by its number and name."""
+    curves = []
+    for (run, name), each in means.items():
+        shares = 100 * (np.arange(len(each)) + 0.5) / len(each)
+        curves.append(Curve(run, name, shares, np.sort(each)[None]))
+    return Chart(f"{title} of each client", "share of the clients, %", label, curves, note=note)
+
+
 def points(curves: int) -> int:
     """How many points each of so many curves may have."""
     return max(LEAST, min(MOST, BYTES // (POINT * max(1, curves))))

@@ -7,7 +7,7 @@ import numpy as np
 
 from mainstem.report.tables import for_page
 from mainstem.run import trace as traces
-from mainstem.run.reporting.charts import Chart, Curve, Section, texts
+from mainstem.run.reporting.charts import Section, in_order, mean_of_known, texts
 from mainstem.run.run import Run
 
 EXTREMES = 5  # clients that are listed at each end
@@ -18,7 +18,7 @@ class Means(NamedTuple):
     """What was recorded of each client, as means over the seeds and the steps with a sample."""
 
     every: int  # of the steps, it was every n-th
-    of: dict[str, np.ndarray]  # by column, [clients]
+    of: dict[str, np.ndarray]  # by column, [clients]; NaN for one that never had a sample
 
 
 def clients(runs: Mapping[str, Run]) -> Section:
@@ -28,10 +28,14 @@ def clients(runs: Mapping[str, Run]) -> Section:
         why = 'Nothing was recorded of each client: simulate(..., measure=["default", "clients"]).'
         return Section("clients", "Clients", [], [why])
     numbers = {label: n for n, label in enumerate(runs)}
-    charts = [
-        _spread(name, {n: each.of[name] for n, each in found.items() if name in each.of}, numbers)
-        for name in dict.fromkeys(name for each in found.values() for name in each.of)
-    ]
+    charts = []
+    for name in dict.fromkeys(name for each in found.values() for name in each.of):
+        means = {
+            (numbers[label], label): each.of[name]
+            for label, each in found.items()
+            if name in each.of
+        }
+        charts.append(in_order(_title(name), _title(name), means))
     lists = [_ends(label, runs[label], each) for label, each in found.items()]
     thinned = {
         label: f"means over every n-th step, n = {each.every}"
@@ -49,24 +53,7 @@ def _means(run: Run) -> Means | None:
         return None
     names = {each.of: name for name, each in columns.items() if each.every == every}
     wanted = [each for each in traces.OF_CLIENTS if each in names]
-    return Means(every, {each: _mean(run.trace[names[each]]) for each in wanted})
-
-
-def _mean(column: np.ndarray) -> np.ndarray:
-    """The mean of each client, from [seeds, steps, clients]; NaN for one that never had a sample."""
-    counts = np.sum(~np.isnan(column), axis=(0, 1))
-    sums = np.nansum(column, axis=(0, 1), dtype=np.float64)
-    return np.asarray(sums / np.where(counts > 0, counts, np.nan))
-
-
-def _spread(name: str, found: Mapping[str, np.ndarray], numbers: Mapping[str, int]) -> Chart:
-    """The clients in the order of their means, a curve for each run."""
-    curves = []
-    for label, means in found.items():
-        shares = 100 * (np.arange(len(means)) + 0.5) / len(means)
-        curves.append(Curve(numbers[label], label, shares, np.sort(means)[None]))
-    title = _title(name)
-    return Chart(f"{title} of each client", "share of the clients, %", title, curves)
+    return Means(every, {each: mean_of_known(run.trace[names[each]], (0, 1)) for each in wanted})
 
 
 def _title(name: str) -> str:

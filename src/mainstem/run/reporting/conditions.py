@@ -8,7 +8,7 @@ import numpy as np
 from mainstem.errors import MainstemError
 from mainstem.measure import Estimate, Prefix, heterogeneity, spread
 from mainstem.report.tables import for_page
-from mainstem.run.reporting.charts import Chart, Curve, Section, texts
+from mainstem.run.reporting.charts import Chart, Curve, Section, in_order, mean_of_known, texts
 from mainstem.run.run import Run
 
 SAMPLES = 100_000  # for which the heterogeneity of a stream is computed, at most
@@ -91,19 +91,12 @@ def _served(syncs: np.ndarray, due: np.ndarray) -> np.ndarray:
 
 def _sorted_trips(labels: list[str], trips: Mapping[str, Trips]) -> Chart:
     """The clients in the order of their mean round trips, a curve for each run."""
-    curves = []
-    for label, each in trips.items():
-        means = np.sort(_means(each.up + each.down))
-        shares = 100 * (np.arange(len(means)) + 0.5) / len(means)
-        curves.append(Curve(labels.index(label), label, shares, means[None]))
+    means = {
+        (labels.index(label), label): mean_of_known(each.up + each.down, 0)
+        for label, each in trips.items()
+    }
     note = "From a message to a broadcast with it, mean over the messages that came back."
-    return Chart("round trip of each client", "share of the clients, %", "steps", curves, note=note)
-
-
-def _means(trips: np.ndarray) -> np.ndarray:
-    """The mean of each client over its messages that came back; NaN if none did."""
-    counts = np.sum(~np.isnan(trips), axis=0)
-    return np.asarray(np.nansum(trips, axis=0) / np.where(counts, counts, np.nan))
+    return in_order("round trip", "steps", means, note)
 
 
 def _trip_table(trips: Mapping[str, Trips]) -> dict[str, Any]:
