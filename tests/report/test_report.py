@@ -257,7 +257,7 @@ def test_runs_of_other_versions_and_resumed_ones_are_distinguished(
     assert shown["python"] == here["python"]
 
 
-@pytest.mark.parametrize("content", ["3", "[1]", "null"])
+@pytest.mark.parametrize("content", ["3", "[1]", "null", '{"packages": [1]}', '{"resumed": 3}'])
 def test_an_environment_that_is_none_does_not_end_the_report(
     content: str, runs: dict[str, ms.Run], tmp_path: Path
 ) -> None:

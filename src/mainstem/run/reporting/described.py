@@ -100,8 +100,7 @@ def environment(runs: Mapping[str, Run]) -> list[tuple[str, str]]:
 
 def _environment(run: Run) -> dict[str, str]:
     """Where a run was computed, by name; the places where it was resumed behind the one where it began."""
-    begun = folders.environment() if run.folder is None else _noted(run.folder)
-    places = [_plain(each) for each in (begun, *begun.pop("resumed", []))]
+    places = [_plain(folders.environment())] if run.folder is None else _noted(run.folder)
     names = dict.fromkeys(name for place in places for name in place)
     return {
         name: ", resumed: ".join(dict.fromkeys(place.get(name, "unknown") for place in places))
@@ -118,8 +117,10 @@ def _plain(place: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _noted(folder: Path) -> dict[str, Any]:
+def _noted(folder: Path) -> list[dict[str, str]]:
+    """Where the run of a folder began and was resumed; nothing if its file says something else."""
     try:
-        return dict(json.loads((folder / "environment.json").read_text()))
-    except (OSError, ValueError, TypeError):  # TypeError: it is JSON, and no object
-        return {}
+        begun = json.loads((folder / "environment.json").read_text())
+        return [_plain(place) for place in (begun, *begun.get("resumed", []))]
+    except (OSError, ValueError, TypeError, AttributeError):
+        return []
