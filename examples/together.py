@@ -169,7 +169,10 @@ def new_folder(folder: Path) -> Path:
 def main(folder: Path = FOLDER) -> None:
     """Compares, and then runs for real."""
     step = compared()
-    live(new_folder(folder), step)
+    try:
+        live(new_folder(folder), step)
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted: the next start is a new run")
 
 
 if __name__ == "__main__":

@@ -124,3 +124,26 @@ def test_a_file_that_is_no_table_is_refused(text, expected, tmp_path):
 def test_a_function_must_yield():
     with pytest.raises(BadData, match="must yield pairs"):
         list(feed("os:getpid"))
+
+
+IGNORED = """
+import os, signal, time
+from mainstem.cli import join
+for each in (signal.SIGTERM, signal.SIGALRM):
+    signal.signal(each, join._leave)
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+del (found := {"it": Callback()})["it"]
+time.sleep(30)
+os._exit(7)
+"""
+
+
+def test_a_client_leaves_although_a_callback_ignores_its_first_signal():
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORED], capture_output=True, text=True, timeout=25, check=False
+    )
+    assert "Exception ignored" in done.stderr
+    assert done.returncode == 0

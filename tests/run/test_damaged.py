@@ -200,3 +200,9 @@ def test_the_numbers_are_read_although_the_spec_is_of_another_world(saved, run):
     assert np.array_equal(found.loss, run.loss)
     assert found.problem is None
     assert found.algorithm is None
+
+
+def test_a_folder_of_run_folders_names_them(run, tmp_path):
+    run.save(tmp_path / "runs" / "first")
+    with pytest.raises(BrokenRun, match="is not a run folder: it contains the run folders first"):
+        ms.load(tmp_path / "runs")

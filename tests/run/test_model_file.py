@@ -328,3 +328,17 @@ def test_bad_rows_are_refused(tmp_path: Path) -> None:
     for rows, why in (([], "at least one"), (np.ones((2, 3)), "shape"), ([[np.nan] * 4], "finite")):
         with pytest.raises(BadData, match=why):
             model.predict(rows)
+
+
+def test_a_run_without_uploads_has_no_model_of_all(tmp_path):
+    """The server's model would be the first one: a client's is asked for, by its number or its name."""
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    stream = ms.streams.arrays(x, x.sum(axis=1), keys=["oslo", "rome", "oslo", "rome"])
+    run = ms.simulate(ms.independent(0.01), ms.problems.linear(2), stream, steps=2)
+    with pytest.raises(ms.MainstemError, match=r"no client has uploaded, .* name a client"):
+        run.export(tmp_path / "all.safetensors")
+    with pytest.raises(ms.MainstemError, match=r"client must be one of \['oslo', 'rome'\]"):
+        run.export(tmp_path / "none.safetensors", client="paris")
+    named = ms.load_model(run.export(tmp_path / "rome.safetensors", client="rome"))
+    numbered = ms.load_model(run.export(tmp_path / "1.safetensors", client=1))
+    assert named.predict(x).tolist() == numbered.predict(x).tolist() != [0.0] * 4

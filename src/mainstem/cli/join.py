@@ -12,6 +12,8 @@ from mainstem.cli import log_format, output
 from mainstem.cli.options import Json
 from mainstem.errors import BadData
 
+AGAIN = 1.0  # seconds after which a client that has not left tries again
+
 
 def join(
     url: Annotated[
@@ -69,7 +71,8 @@ def join(
     compute_in_own_thread()
     if is_function(stream):
         sys.path.insert(0, "")  # so that a module in the current folder is found
-    signal.signal(signal.SIGTERM, _leave)
+    for each in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(each, _leave)
     place = folder or Path("runs") / f"{run}-{client}"
     asked: dict[str, Any] = {
         "run": run,
@@ -81,13 +84,16 @@ def join(
         before, shown = learner.step, time.monotonic()
         form = learner.session.format
         columns = Columns(target, form.named, form.hashes, empty)
-        for x, y in feed(stream, before, columns):
-            learner.predict_one(x)
-            learner.learn_one(x, y)
-            if sys.stderr.isatty() and time.monotonic() > shown + 1:
-                shown = time.monotonic()
-                line = f"{client}: {learner.step:,} samples, mean loss {learner.mean_loss:.6f}"
-                print(f"\r{line} ", end="", file=sys.stderr, flush=True)
+        try:
+            for x, y in feed(stream, before, columns):
+                learner.predict_one(x)
+                learner.learn_one(x, y)
+                if sys.stderr.isatty() and time.monotonic() > shown + 1:
+                    shown = time.monotonic()
+                    line = f"{client}: {learner.step:,} samples, mean loss {learner.mean_loss:.6f}"
+                    print(f"\r{line} ", end="", file=sys.stderr, flush=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     if learner.step == 0:
         raise BadData(f"{stream}: has no samples")
     if learner.step == before:
@@ -103,5 +109,9 @@ def join(
 
 
 def _leave(*_: object) -> NoReturn:
-    """SIGTERM is how a service is stopped: the client leaves, and that is no failure."""
+    """SIGTERM is how a service is stopped: the client leaves, and that is no failure.
+
+    Raised inside of a callback of a library, the exit would be ignored: so it comes again until the client leaves.
+    """
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
     sys.exit(0)

@@ -13,7 +13,7 @@ from mainstem.cli.options import Changes, Json
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="The experiment with its [sweep], in TOML.")],
+    file: Annotated[Path, typer.Argument(help="The experiment with its table `sweep`, in TOML.")],
     set_: Changes = None,
     folder: Annotated[
         Path | None, typer.Option(help="Where the runs go (default: runs/FILE-sweep).")
@@ -26,7 +26,7 @@ def sweep(
     host: Host = None,
     coordinator: Coordinator = None,
 ) -> None:
-    """Run every point of the grid in the table [sweep] of an experiment file, and find the best one.
+    """Run every point of the grid in the table `sweep` of an experiment file, and find the best one.
 
     Points that differ in numbers alone are one compiled program. The same command resumes an interrupted sweep.
     For several hosts, start the same command on each, in a folder that all see.

@@ -224,7 +224,9 @@ def _shown(status: Mapping[str, Any]) -> dict[str, Any]:
 
 def _merge(merge: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {name: float(merge[name]) for name in ("version", "step", "time", "uploads")}
-    stopped = [str(each) for each in merge["stopped"]]
+    stopped = list(merge["stopped"])
+    if not all(isinstance(name, str) for name in stopped):
+        raise TypeError("stopped has something else than names")
     waited, deadline = float(merge["waited"]), bool(merge["deadline"])
     return {**numbers, "waited": waited, "deadline": deadline, "stopped": stopped}
 

@@ -19,11 +19,16 @@ ROWS = {  # what has rows, by the name of its table
 
 
 def exported(
-    run: Any, path: Path, client: int | None, seed: int | None, features: Sequence[str] | None
+    run: Any,
+    path: Path,
+    client: int | str | None,
+    seed: int | None,
+    features: Sequence[str] | None,
 ) -> Path:
     """Writes the model of a run; see `Run.export`."""
     if run.problem is None:
         raise BadData("export: the run's problem is not known: ms.load(folder, problem=...)")
+    client = _number(run, client)
     model = _model(run, run.problem, client, seed)
     stream, settings = run.spec["stream"], run.spec["simulate"]
     if run.labels is not None and len(run.labels) != run.problem.classes:
@@ -63,6 +68,18 @@ def _without_rows(stream: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _number(run: Any, client: int | str | None) -> int | None:
+    """The number of a client that is given by its name."""
+    if not isinstance(client, str):
+        return client
+    names = run.summary.names or []
+    if client not in names:
+        raise BadParameter(
+            f"export: client must be one of {names[:10]}, or a number, got {client!r}"
+        )
+    return int(names.index(client))
+
+
 def _model(run: Any, problem: Problem, client: int | None, seed: int | None) -> Any:
     """The model of one seed, in the form of the problem."""
     seeds, clients = run.summary.seeds, run.summary.clients
@@ -71,6 +88,9 @@ def _model(run: Any, problem: Problem, client: int | None, seed: int | None) -> 
         raise BadParameter(f"export: seed must be one of {known}, got {seed}")
     if client is None and problem.personal:
         raise BadParameter("export: clients have parts of their own: name one, export(client=0)")
+    if client is None and not np.any(run.trace["uploads"]):
+        why = "no client has uploaded, so that the server's model is the first one"
+        raise BadParameter(f"export: {why}: name a client, export(client=0)")
     if client is not None and not 0 <= client < clients:
         raise BadParameter(f"export: client must lie in 0 to {clients - 1}, got {client}")
     found = run.models["server"] if client is None else run.client_models

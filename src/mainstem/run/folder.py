@@ -204,7 +204,9 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarr
     if not (path / "run.json").exists():
         unfinished = (path / "spec.toml").exists()
         why = "was not finished: run it again to resume" if unfinished else "is not a run folder"
-        raise BrokenRun(f"{path}: {why}")
+        inside = [] if unfinished else sorted(each.parent.name for each in path.glob("*/run.json"))
+        held = f": it contains the run folders {', '.join(inside[:10])}" if inside else ""
+        raise BrokenRun(f"{path}: {why}{held}")
     summary = _guarded(path / "run.json", lambda file: json.loads(file.read_text()))
     found = summary.get("format") if isinstance(summary, dict) else None
     if found != FORMAT:

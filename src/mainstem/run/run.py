@@ -343,17 +343,17 @@ class Run:
         self,
         path: str | Path,
         *,
-        client: int | None = None,
+        client: int | str | None = None,
         seed: int | None = None,
         features: Sequence[str] | None = None,
     ) -> Path:
         """Writes the final model for other programs: safetensors, for `ms.load_model` too, or a graph if the path
         ends with .onnx.
 
-        The server's model, or that of a `client`, which is needed if clients have an own part; `seed` is needed
-        if the run has several. `features` are their names, by which a loaded model takes dicts and data frames; by
-        default those that the stream was given. Beside the arrays are the problem, the labels, what was run, and
-        what each client's features are filled and scaled by.
+        The server's model, or that of a `client` (its number or its name), which is needed if clients have an own
+        part or never uploaded; `seed` is needed if the run has several. `features` are their names, by which a
+        loaded model takes dicts and data frames; by default those that the stream was given. Beside the arrays are
+        the problem, the labels, what was run, and what each client's features are filled and scaled by.
         """
         return exported(self, Path(path), client, seed, features)
 

@@ -58,7 +58,7 @@ def section(runs: Mapping[str, Run], found: Mapping[str, Regret | str]) -> Secti
             bounded[label] = beside(runs[label])
             bounds[label] = str(bounded[label].bound)
         except MainstemError as error:
-            bounds[label] = f"no bound: {error}"
+            bounds[label] = f"no bound: {str(error).removeprefix('bound: ')}"
     if bounded:
         charts.append(_beside(runs, numbers, bounded))
     return Section("regret", "Regret", charts, [*statements, *texts(bounds)])
