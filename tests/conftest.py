@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[item.path])
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
     """Says in the last lines what was not run, and how to get it."""
     if missing():
         terminalreporter.write_line(f"not run, for want of {missing()}: tests of pages. {MISSING}")
