@@ -273,3 +273,10 @@ def test_what_to_do_about_a_column(tmp_path, target, features, settings, words):
     path.write_text("a,b,y,word,day\n1,1,1,on,31.12.\n2,2,2,,1.1.\n3,3,,off,2.1.\n")
     with pytest.raises(BadData, match=words):
         ms.streams.csv(path, target, features=features, **settings).rows()
+
+
+def test_a_word_among_numbers_is_named_and_not_the_gaps_before_it(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("heat,load\n1,1\n,2\n3,3\nbroken,4\n")
+    with pytest.raises(BadData, match=r"column 'heat' row 4 .* holds 'broken', not a number"):
+        shown(csv(path, target="load", missing=parts.last_value()))

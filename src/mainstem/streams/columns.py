@@ -103,8 +103,14 @@ class Reader(NamedTuple):
     def numbers(self, name: str, gaps: bool = False, hint: str = FILL) -> np.ndarray:
         """A column as finite floats; with `gaps`, NaN where it is missing, else `hint` says what to do there."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         column = self._column(name)
+        if pa.types.is_string(
+            column.type
+        ):  # because of some word: an empty cell is a gap all the same
+            empty = pc.equal(pc.utf8_trim_whitespace(column), "")
+            column = pc.if_else(empty, pa.scalar(None, column.type), column)
         try:
             values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except pa.ArrowNotImplementedError:

@@ -95,10 +95,15 @@ class File(Hosted):
     def _readable(self) -> Iterator[Piece]:
         import pyarrow as pa
 
+        where, rows = f"{type(self).__name__}: {Path(self.path).name}", 0
         try:
-            yield from self.pieces()
+            for piece in self.pieces():
+                rows += piece.batch.num_rows
+                yield piece
         except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-            raise unreadable(f"{type(self).__name__}: {Path(self.path).name}", error) from None
+            raise unreadable(where, error) from None
+        if not rows:
+            raise BadData(f"{where}: the file has no rows")
 
     @property
     def clients(self) -> int:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mainstem.errors import BadData
 from mainstem.parts.missing import Missing
 from mainstem.parts.scaling import Scale, prepared
 from mainstem.streams.columns import DROP, Reader, chosen, keys
@@ -98,8 +97,6 @@ def _filled(read: Callable[[], Iterator[Piece]], asked: Asked, folder: Path) -> 
             found |= Reader(owner, piece.batch, piece.before, names).distinct(asked.target)
         for name, size in zip(*np.unique(names, return_counts=True), strict=True):
             counts[name] = counts.get(name, 0) + int(size)
-    if not counts:
-        raise BadData(f"{owner}: the file has no rows")
     labels = classes_of(owner, found, asked.classes) if asked.classes else None
     clients = sorted(counts)
     lengths = np.array([counts[name] for name in clients])
