@@ -47,7 +47,7 @@ test-oldest: # the quick tests with the oldest versions that pyproject.toml allo
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	grep -oE '"[a-z0-9-]+>=[0-9.]+' pyproject.toml | grep -v setuptools | tr -d '"' | sed 's/>=/==/' | sort -u > .venv-oldest/constraints.txt
 	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e ".[test]"
-	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow" -W ignore::DeprecationWarning # of old beside new
+	$(QUICKLY) .venv-oldest/bin/pytest -n 2 --dist loadfile -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning # of old beside new
 
 test-faults: .venv/test # the gate's tests must notice each of a list of faults
 	$(QUICKLY) $(BIN)/python -m tests.faults
