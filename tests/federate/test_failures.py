@@ -79,7 +79,12 @@ def test_a_watched_status_is_one_line_of_json_each_time(nats_server):
     async def lived():
         async with serving(nats_server.url, run_content(FEDOGD, LINEAR)) as (hub, _):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, *words, stdout=subprocess.PIPE, cwd=ROOT, env=environment()
+                sys.executable,
+                *words,
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                env=environment(),
+                limit=2**24,
             )
             try:
                 lines = [await process.stdout.readline() for _ in range(2)]
