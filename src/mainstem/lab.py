@@ -1,8 +1,6 @@
 """Experiments: run every algorithm of a file or of the demo, and compare the runs."""
 
 import copy
-import hashlib
-import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +18,7 @@ from mainstem.report import figures, tables
 from mainstem.run import Run, Sweep, compare, load
 from mainstem.run.labels import labels
 from mainstem.run.run import CURVES
-from mainstem.spec import name_of, plain
+from mainstem.spec import digest, name_of, plain
 from mainstem.theory import plan
 from mainstem.tracking.opening import Asked
 
@@ -180,8 +178,7 @@ def _named(asked: Experiment, algorithm: Algorithm) -> str:
     """The name of a run's folder: the algorithm's, and a fingerprint of all that the run depends on."""
     settings = {name: each for name, each in asked.settings.items() if name in MATTER}
     content = plain([asked.problem, asked.stream, algorithm, settings])
-    fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    return f"{name_of(algorithm)}-{fingerprint[:8]}"
+    return f"{name_of(algorithm)}-{digest(content)[:8]}"
 
 
 def advise_file(path: Path, changes: Iterable[str], budget: float, steps: int | None) -> Advice:

@@ -1,5 +1,6 @@
 """Specs: values as TOML tables, as in experiment files, run folders and the run document."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -60,6 +61,16 @@ def same(found: Any, wanted: Any) -> bool:
     """
     one, other = (json.dumps(each, sort_keys=True, default=str) for each in (found, wanted))
     return one == other
+
+
+def digest(content: Any) -> str:
+    """A hash of a spec, or of lists of specs and settings, in whatever order their entries are.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def difference(found: Any, wanted: Any, place: str = "") -> str:

@@ -13,30 +13,8 @@ from mainstem.engines.federate.protocol import timeline
 from mainstem.engines.federate.protocol.timeline import Timeline
 from mainstem.errors import MainstemError
 from mainstem.report import finite_json
+from tests.dashboard.statuses import CLIENT, MERGE, STATUS
 
-CLIENT = {"state": "present", "refused": {"stale": 2}} | dict.fromkeys(
-    ("samples", "uploads", "loss", "recent_loss", "staleness", "norm", "bytes_up", "strikes"), 1
-)
-MERGE = {"version": 2, "step": 2, "time": 1.0, "waited": 0.1, "deadline": False, "uploads": 1}
-STATUS = {
-    "run": "fine",
-    "state": "running",
-    "time": 1e9,
-    "age": 0.5,
-    "pace": "free",
-    "epoch": 1,
-    "version": 2,
-    "step": 2,
-    "revision": 0,
-    "bytes_down": 1,
-    "waiting": {"clients": 0, "quorum": 1},
-    "clients": {"a": CLIENT},
-    "rounds_per_second": 1.0,
-    "candidate": None,
-    "alarms": [],
-    "checkpoints": [1],
-    "merges": [MERGE | {"stopped": []}],
-}
 LARGE = 10**400  # larger than any float
 
 

@@ -12,6 +12,7 @@ import pytest
 import mainstem as ms
 from mainstem.engines.federate.control import Observer, statuses
 from tests.dashboard.pages import page_of
+from tests.dashboard.statuses import CLIENT, MERGE, STATUS
 from tests.federate.clusters import ports
 from tests.federate.processes import Federation, asked
 from tests.report.browser import Browser
@@ -192,37 +193,16 @@ def test_it_goes_on_over_a_kill_of_the_hub_and_history_survives_a_reload(browser
 def test_hostile_names_are_text(browser, nats_server, tmp_path):
     """On a server without credentials anybody may write a status."""
     long = HOSTILE + "x" * 10_000
-    client = dict.fromkeys(
-        ("samples", "uploads", "loss", "recent_loss", "staleness", "norm", "bytes_up", "strikes"), 1
-    )
-    client |= {"state": "present", "refused": {HOSTILE: 2}}
-    status = {
+    client = CLIENT | {"refused": {HOSTILE: 2}}
+    status = STATUS | {
         "run": "evil",
         "state": long,
         "time": time.time(),
         "pace": HOSTILE,
-        "epoch": 1,
-        "version": 2,
-        "step": 2,
-        "revision": 0,
-        "bytes_down": 1,
-        "waiting": {"clients": 0, "quorum": 1},
         "clients": {HOSTILE: client, long: client},
-        "rounds_per_second": 1.0,
-        "candidate": None,
         "alarms": [{"alarm": HOSTILE, "client": HOSTILE, "text": long}],
         "checkpoints": [],
-        "merges": [
-            {
-                "version": 2,
-                "step": 2,
-                "time": 1.0,
-                "waited": 0.1,
-                "deadline": False,
-                "uploads": 1,
-                "stopped": [long],
-            }
-        ],
+        "merges": [MERGE | {"stopped": [long]}],
     }
 
     async def write():

@@ -20,7 +20,7 @@ from typing import Any
 from mainstem.base import Algorithm, Problem, Stream
 from mainstem.engines.simulate import simulate
 from mainstem.run import Run, load
-from mainstem.spec import name_of, plain
+from mainstem.spec import digest, name_of, plain
 from mainstem.value import Value, parts_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -37,13 +37,13 @@ ENGINE = (
 @functools.cache
 def fingerprint(*names: str) -> str:
     """A digest of the package's source in these folders and files."""
-    digest = hashlib.sha256()
+    read = hashlib.sha256()
     for name in names:
         place = PACKAGE / name
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(file.relative_to(PACKAGE).as_posix().encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+            read.update(file.relative_to(PACKAGE).as_posix().encode())
+            read.update(file.read_bytes())
+    return read.hexdigest()
 
 
 def makers(made: Value) -> Iterator[str]:
@@ -156,8 +156,7 @@ class Runner:
         """The folder of a run."""
         asked = (algorithm, problem, stream)
         key = [*(plain(each) for each in asked), plain(settings), code(*asked)]
-        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
-        return self.folder / f"{name_of(algorithm)}-{digest}"
+        return self.folder / f"{name_of(algorithm)}-{digest(key)[:20]}"
 
     def run(
         self, algorithm: Algorithm, problem: Problem, stream: Stream, *, seeds: int, **settings: Any

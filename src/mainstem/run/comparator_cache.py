@@ -1,8 +1,6 @@
 """Comparators in the folder of a run: what was solved once is read again, also by another process."""
 
 import contextlib
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ from mainstem.disk import npz, write
 from mainstem.measure.comparators import MOST, comparator
 from mainstem.measure.question import Hindsight, Question
 from mainstem.measure.regret import Comparator
-from mainstem.spec import plain, unnamed
+from mainstem.spec import digest, plain, unnamed
 
 FORMAT = 1
 FOLDER = "comparators"
@@ -43,8 +41,7 @@ def stored(folder: Path | None, problem: Problem, stream: Stream) -> Comparator:
             "prefixes": prefixes,
             "weights": None if weights is None else weights.tolist(),
         }
-        digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
-        path = folder / FOLDER / f"{digest[:32]}.npz"
+        path = folder / FOLDER / f"{digest(asked)[:32]}.npz"
         known = _read(path)
         if known is not None:
             return known

@@ -1,8 +1,6 @@
 """`simulate`: runs an algorithm on a stream in a compiled program, on one machine or many."""
 
 import contextlib
-import hashlib
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +24,7 @@ from mainstem.errors import Diverged, FinishedRun
 from mainstem.parts import network as wired
 from mainstem.parts import plain as plain_codec
 from mainstem.run import Run, Summary, load
-from mainstem.spec import name_of
+from mainstem.spec import digest, name_of
 from mainstem.tracking.opening import Asked
 
 NAMED = 10  # clients that diverged, by index
@@ -172,8 +170,7 @@ def completed(
 
 def fingerprint(job: Job) -> str:
     """A fingerprint of all that the job depends on."""
-    content = json.dumps(job.spec(), sort_keys=True).encode()
-    return hashlib.sha256(content).hexdigest()[:8]
+    return digest(job.spec())[:8]
 
 
 def tracked_name(job: Job, path: Path | None) -> str:
