@@ -68,14 +68,13 @@ def best(algorithm: Any, own: bool) -> tuple[np.ndarray, float]:
     return found[step], step
 
 
-def compared() -> float:
-    """Prints the table of both cases; returns the best step of learning together in the first."""
+def compared() -> tuple[float, float]:
+    """Prints the table of both cases; returns the best steps of the first, of learning together and alone."""
     print(f"{'share of digits guessed right':38}{'together':>18}{'alone':>18}{'difference':>18}")
     steps = []
     for name, own in CASES.items():
-        together, step = best(ms.fedogd, own)
-        alone, _ = best(ms.independent, own)
-        steps.append(step)
+        (together, step), (alone, lone_step) = best(ms.fedogd, own), best(ms.independent, own)
+        steps.append((step, lone_step))
         cells = (together, alone, together - alone)
         print(f"{name:38}" + "".join(f"{_with_error(each):>18}" for each in cells), flush=True)
     print(f"{SEEDS} seeds; ± is the standard error over them, of the difference seed by seed\n")
@@ -95,8 +94,11 @@ def images() -> Iterator[tuple[np.ndarray, int]]:
         yield image, int(digit)
 
 
-def live(folder: Path, step: float) -> None:
-    """Runs the first case as processes, and prints what each site has sent."""
+def live(folder: Path, step: float, alone: float) -> None:
+    """Runs the first case as processes, and prints what each site has sent, and what it has gained.
+
+    `step` is that of the run, `alone` that of the models that the sites learn alone to compare.
+    """
     run = folder / "digits.toml"
     rules = {"run": "digits", "clients": NAMES, "pace": "lockstep", "steps": IMAGES}
     algorithm = {"name": "fedogd", "step": step}
@@ -120,13 +122,15 @@ def live(folder: Path, step: float) -> None:
             webbrowser.open(page)
         for name in NAMES:
             words = ("join", url, "--run", "digits", "--client", name, "--json", *secret)
+            words += ("--alone", alone)
             where = ("--stream", "examples.together:images", "--folder", folder / name)
             sites[name] = started(*words, *where, site=name)
         watch(hub, sites)
         for name, process in sites.items():
             found = json.loads(process.communicate(timeout=60)[0])
             print(
-                f"  {name}: mean loss {found['mean_loss']:.3f}, {found['bytes_sent']:,} bytes sent"
+                f"  {name}: mean loss {found['mean_loss']:.3f}, {found['gain']:.3f} less than alone, "
+                f"{found['bytes_sent']:,} bytes sent"
             )
         print("  no image has left its site")
     finally:
@@ -168,9 +172,9 @@ def new_folder(folder: Path) -> Path:
 
 def main(folder: Path = FOLDER) -> None:
     """Compares, and then runs for real."""
-    step = compared()
+    step, alone = compared()
     try:
-        live(new_folder(folder), step)
+        live(new_folder(folder), step, alone)
     except KeyboardInterrupt:
         sys.exit("\ninterrupted: the next start is a new run")
 

@@ -64,6 +64,7 @@ WRONG = [
     {"checkpoints": 3},
     {"alarms": [3]},
     {"candidate": 3},
+    {"alone": 3},
     {"merges": [MERGE]},
     {"merges": [MERGE | {"stopped": [], "waited": None}]},
     {"merges": [MERGE | {"stopped": nested()}]},
@@ -72,6 +73,7 @@ WRONG = [
     {"clients": {"a": CLIENT | {"norm": LARGE}}},
     {"clients": {"a": CLIENT | {"refused": {"stale": "x"}}}},
     {"clients": {"a": CLIENT | {"strikes": "x"}}},
+    {"clients": {"a": CLIENT | {"gain": "x"}}},
 ]
 
 
@@ -105,6 +107,15 @@ def check(status):
         for content in (found.whole(name, ["a"]), found.latest(name, ["a"], 0.0), found.rows()):
             finite_json.dumps(content)
     assert "point" in found.latest("fine", [], 1e9)
+
+
+def test_a_status_of_an_earlier_hub_is_read():
+    """It knows no models that are learnt alone."""
+    found = followed(Server(STATUS, other({})))
+    assert "gain" not in found.whole("other", [])["sites"]
+    gains = {"clients": {"a": CLIENT | {"gain": 0.25}, "b": CLIENT | {"gain": None}}}
+    found = followed(Server(STATUS, other(gains)))
+    assert found.whole("other", [])["sites"]["gain"] == [0.25, None]
 
 
 def test_counts_whose_sum_is_larger_than_any_float_break_nothing():
@@ -191,6 +202,7 @@ def test_what_is_no_status_is_refused(data):
         {"refused": [1]},
         {"states": {"present": "x"}},
         {"candidate": {"samples": 1}},
+        {"alone": {"samples": 1}},
     ],
     ids=str,
 )

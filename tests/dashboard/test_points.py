@@ -34,6 +34,13 @@ def test_the_model_and_the_candidate_are_compared_by_their_mean_losses():
     assert "candidate" not in points.point(moment(0.0, candidate=begun), None, [])
 
 
+def test_together_and_alone_are_compared_by_their_mean_losses():
+    sums = {"clients": 2, "samples": 40, "loss": 10.0, "alone": 30.0}
+    found = points.point(moment(0.0, alone=sums), None, [])
+    assert found["alone"] == {"together": [0.25], "alone": [0.75]}
+    assert "alone" not in points.point(moment(0.0), None, [])
+
+
 def test_a_site_without_samples_has_no_loss():
     before, now = moment(0.0), moment(10.0, samples=[4, 0], loss=[2.0, 0.0])
     found = points.point(now, before, [])["loss"]

@@ -1,7 +1,8 @@
-"""Many clients in one event loop: `python -m tests.federate.many_clients URL RUN FIRST COUNT ROUNDS PAUSE`.
+"""Many clients in one loop: `python -m tests.federate.many_clients URL RUN FIRST COUNT ROUNDS PAUSE [ALONE]`.
 
 They are the clients FIRST to FIRST + COUNT - 1 of the roster. They learn a linear model from reproducible samples,
-with PAUSE seconds between two samples, and leave after ROUNDS merges. They print the times of these as JSON.
+with PAUSE seconds between two samples, and leave after ROUNDS merges. They print the times of these as JSON. With
+ALONE, a step size, they also learn alone.
 """
 
 import asyncio
@@ -31,11 +32,14 @@ async def live(learner: AsyncLearner, k: int, rounds: int, pause: float) -> None
         await asyncio.sleep(pause)
 
 
-async def main(url: str, run: str, first: int, count: int, rounds: int, pause: float) -> None:
+async def main(
+    url: str, run: str, first: int, count: int, rounds: int, pause: float, alone: float | None
+) -> None:
     mine = range(first, first + count)
     report("started")
     secret = os.environ.get("MAINSTEM_CREDENTIALS")
-    joining = (ms.join_async(url, run=run, client=str(k), credentials=secret) for k in mine)
+    given = {"run": run, "credentials": secret, "alone": alone}
+    joining = (ms.join_async(url, client=str(k), **given) for k in mine)
     learners = await asyncio.gather(*joining)
     report("joined")
     await asyncio.gather(*(live(*each, rounds, pause) for each in zip(learners, mine, strict=True)))
@@ -50,4 +54,5 @@ def report(event: str) -> None:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    asyncio.run(main(words[0], words[1], *map(int, words[2:5]), float(words[5])))
+    step = float(words[6]) if words[6:] else None
+    asyncio.run(main(words[0], words[1], *map(int, words[2:5]), float(words[5]), step))

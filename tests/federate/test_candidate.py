@@ -7,7 +7,7 @@ import pytest
 
 from mainstem.engines.federate.client import uplink as link
 from mainstem.engines.federate.control import send_order
-from mainstem.engines.federate.protocol.candidate import Compared, against
+from mainstem.engines.federate.protocol.comparisons import CandidateLosses, with_candidate
 from mainstem.engines.federate.protocol.heartbeats import read_client
 from mainstem.errors import MainstemError
 from tests.federate.in_process import joined, run_content, serving, until
@@ -74,7 +74,7 @@ def claimed(version=1, samples=1, loss="1.0", candidate="1.0"):
 
 def test_claims_add_up_to_a_number():
     read = read_client(claimed(loss="-1e100", candidate="1e100")).compared
-    assert np.isfinite(against([read] * 1000)["regret_at_least"])
+    assert np.isfinite(with_candidate([read] * 1000)["regret_at_least"])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,8 @@ def test_nonsense_is_not_believed(data):
 
 
 def test_only_the_newest_candidate_counts():
-    found = against([Compared(3, 10, 5.0, 4.0), Compared(4, 2, 1.5, 1.0), Compared(4, 3, 1.0, 2.0)])
+    each = (3, 10, 5.0, 4.0), (4, 2, 1.5, 1.0), (4, 3, 1.0, 2.0)
+    found = with_candidate([CandidateLosses(*of_one) for of_one in each])
     assert found == {
         "version": 4,
         "samples": 5,
@@ -121,4 +122,4 @@ def test_only_the_newest_candidate_counts():
         "candidate": 3.0,
         "regret_at_least": -0.5,
     }
-    assert against([]) is None
+    assert with_candidate([]) is None

@@ -38,7 +38,7 @@ class Watched(Federation):
         self.port = port
         self.first = self.hub("--dashboard", f"127.0.0.1:{port}")
         self.crowd = self.start(
-            *("tests.federate.many_clients", self.url, "scale", "0", "3", "1000000", "0.05"),
+            *("tests.federate.many_clients", self.url, "scale", "0", "3", "1000000", "0.05", "0.1"),
             log="crowd.log",
         )
         return self
@@ -126,6 +126,24 @@ def test_its_numbers_are_those_that_the_hub_has_counted(browser, watched):
     np.testing.assert_allclose(*zip(*both, strict=True), rtol=1e-12)
     assert both[-1][0] > 0
     until(lambda: browser.run(CHART + "return drawn.x.values.length", "bytes") > len(xs) + 2)
+
+
+def test_together_and_alone_are_shown(browser, watched):
+    opened(browser, watched)
+    lines = CHART + "return drawn.lines.map((each) => [each.name, each.y.at(-1)])"
+    until(lambda: browser.run(lines, "alone"))
+    shown = dict(browser.run(lines, "alone"))
+    sums = watched.status()["alone"]
+    assert sums["clients"] == 3
+    assert shown["together"] == pytest.approx(sums["loss"] / sums["samples"], rel=0.2)
+    assert shown["alone"] == pytest.approx(sums["alone"] / sums["samples"], rel=0.2)
+    head = browser.run(
+        "return [...document.querySelectorAll('#sites th')].map((e) => e.textContent)"
+    )
+    gain = head.index("Gain over alone")
+    rows = "return [...document.querySelectorAll('#sites tbody tr')]"
+    cells = rows + ".map((each) => each.cells[arguments[0]].textContent)"
+    until(lambda: all(map(float, browser.run(cells, gain))))
 
 
 def see(browser, chart):

@@ -48,6 +48,13 @@ def join(
             envvar="MAINSTEM_FOLDER",
         ),
     ] = None,
+    alone: Annotated[
+        float | None,
+        typer.Option(
+            help="Also learn alone, with steps of this size, and report that loss too.",
+            metavar="STEP",
+        ),
+    ] = None,
     wait: Annotated[
         float,
         typer.Option(help="Seconds to wait for the server and the run.", envvar="MAINSTEM_WAIT"),
@@ -79,6 +86,7 @@ def join(
         "client": client,
         "credentials": credentials,
         "folder": place,
+        "alone": alone,
     }
     with compilation_cache.used(), joined(url, **asked, patient=True, wait=wait) as learner:
         before, shown = learner.step, time.monotonic()
@@ -105,6 +113,8 @@ def join(
         **learner.metrics,
         "bytes_sent": learner.sent_bytes,  # by this process, headers included
     }
+    if alone is not None:
+        row["gain"] = learner.gain  # over learning alone
     output.as_json(row) if json else output.as_table([row])
 
 

@@ -93,6 +93,9 @@ def _run(each: dict[str, Any]) -> list[Any]:
     parts += [_alarm(alarm) for alarm in each["alarms"]]
     if each["candidate"] is not None:
         parts.append(_candidate(each["candidate"]))
+    alone = each.get("alone")  # not of a hub of an earlier version
+    if alone is not None:
+        parts.append(_alone(alone))
     rows = [
         {
             "client": name,
@@ -106,6 +109,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
             "refused": sum(client["refused"].values()),
             "state": client["state"],
         }
+        | ({} if alone is None else {"gain": client["gain"]})
         for name, client in each["clients"].items()
     ]
     return [*parts, output.table(rows)]
@@ -114,6 +118,14 @@ def _run(each: dict[str, Any]) -> list[Any]:
 def _alarm(alarm: dict[str, Any]) -> str:
     who = f"client {alarm['client']}: " if alarm["client"] else ""
     return f"  alarm {alarm['alarm']}: {who}{alarm['text']}"
+
+
+def _alone(found: dict[str, float]) -> str:
+    samples = max(found["samples"], 1)
+    return (
+        f"against each alone, {found['clients']} clients, {found['samples']:,} samples: mean loss together "
+        f"{found['loss'] / samples:.4f}, alone {found['alone'] / samples:.4f}"
+    )
 
 
 def _candidate(found: dict[str, float]) -> str:

@@ -199,7 +199,12 @@ def _shown(status: Mapping[str, Any]) -> dict[str, Any]:
     """A status as the page shows it: of texts and numbers, whatever it contains."""
     clients = status["clients"]
     refused = [sum(each["refused"].values()) for each in clients.values()]
-    columns = {name: [_cell(name, each[name]) for each in clients.values()] for name in COLUMNS}
+    columns: dict[str, list[Any]] = {
+        name: [_cell(name, each[name]) for each in clients.values()] for name in COLUMNS
+    }
+    gains = [each.get("gain") for each in clients.values()]  # not of earlier versions
+    if any(gain is not None for gain in gains):
+        columns["gain"] = [None if gain is None else _cell("gain", gain) for gain in gains]
     facts = {
         "state": str(status["state"]),
         "merge": f"{status['version']:,}, at step {status['step']:,}",

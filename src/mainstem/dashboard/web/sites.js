@@ -15,6 +15,7 @@ const COLUMNS = [
   ["norm", "Norm"],
   ["refused", "Refused"],
   ["bytes_up", "Bytes up"],
+  ["gain", "Gain over alone"], // where sites report it
 ];
 
 export class Sites {
@@ -32,7 +33,7 @@ export class Sites {
     box.setAttribute("aria-label", "Sites");
     this.table = element(box, "table");
     const head = element(element(this.table, "thead"), "tr");
-    for (const [, title] of COLUMNS) element(head, "th", { scope: "col", textContent: title });
+    this.titles = COLUMNS.map(([, title]) => element(head, "th", { scope: "col", textContent: title }));
     element(head, "th", { scope: "col", textContent: "Curve" });
     this.body = element(this.table, "tbody");
     this.rows = [];
@@ -57,6 +58,7 @@ export class Sites {
     const more = matching.length > MOST ? `, the first ${MOST} are shown: find others by name` : "";
     write(this.count, `${matching.length} of ${found.site.length} sites${more}`);
     while (this.rows.length > shown.length) this.rows.pop().line.remove();
+    COLUMNS.forEach(([name], m) => (this.titles[m].hidden = !(name in found)));
     shown.forEach((k, n) => this.row(n, k));
   }
 
@@ -65,7 +67,8 @@ export class Sites {
     const { line, cells, shown, button } = this.rows[n];
     const { found } = this;
     COLUMNS.forEach(([name], m) => {
-      const value = found[name][k];
+      const value = found[name]?.[k] ?? "";
+      cells[m].hidden = !(name in found);
       if (shown[m] === value) return;
       shown[m] = value;
       cells[m].textContent = typeof value === "number" ? short(value) : value;

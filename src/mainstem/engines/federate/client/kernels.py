@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from mainstem import random, replay
-from mainstem.base import At, Gradient, Problem, Sample
+from mainstem.base import Algorithm, At, Gradient, Problem, Sample
 from mainstem.engines import run_context
-from mainstem.engines.federate.protocol.candidate import losses
 from mainstem.engines.federate.protocol.run_document import RunDocument, with_own_problem
 
 
@@ -37,7 +36,7 @@ class Kernels:
             self.learn_many = jax.jit(self._learn_many)
             self.upload = jax.jit(self._upload)
             self.receive = jax.jit(self._receive)
-            self.candidate_loss = jax.jit(losses(document, self.key))
+            self.fixed_loss = jax.jit(self._fixed_loss)
 
     def _at(self, purpose: int, t: Any, k: Any) -> At:
         return replay.at_one(self.key, purpose, t, k)
@@ -119,6 +118,16 @@ class Kernels:
         client, results = jax.lax.scan(one, client, (steps, samples))
         return client, jnp.sum(results, axis=0, keepdims=True)
 
+    def _fixed_loss(self, params: Any, samples: Sample, count: Any, t: Any, k: Any) -> Any:
+        """The loss of a model that does not change, on the first `count` of the samples, from step t on."""
+
+        def one(sample: Sample, n: Any) -> Any:
+            at = self._at(random.DECIDE, t + n, k)
+            return jnp.where(n < count, self.document.problem.face(params, sample, at).loss, 0)
+
+        length = len(jax.tree.leaves(samples)[0])
+        return jnp.sum(jax.vmap(one)(samples, jnp.arange(length, dtype=jnp.int32)))
+
     def _upload(self, client: Any, t: Any, k: Any) -> tuple[Any, Any, Any]:
         """The client after its upload, the encoded body, and its weight: 0 if the client is not sampled."""
         algorithm = self.document.algorithm
@@ -153,15 +162,21 @@ class _WithGradient(NamedTuple):
         return self.document.setting
 
 
-_SHARED: WeakValueDictionary[tuple[bytes, int, int], Kernels] = WeakValueDictionary()
+_SHARED: WeakValueDictionary[tuple[Any, ...], Kernels] = WeakValueDictionary()
 
 
-def shared_kernels(document: RunDocument, problem: Problem | None) -> Kernels:
-    """The compiled functions of a run, shared by the clients in this process that have the same problem."""
-    key = document.digest, document.revision, id(problem)
+def shared_kernels(
+    document: RunDocument, problem: Problem | None, algorithm: Algorithm | None = None
+) -> Kernels:
+    """The compiled functions of a run, shared by the clients in this process that have the same problem.
+
+    Those of another `algorithm` than that of the run, if it is given.
+    """
+    key = document.digest, document.revision, id(problem), algorithm
     found = _SHARED.get(key)
     if found is None:
-        found = Kernels(own_document(document, problem))
+        own = own_document(document, problem)
+        found = Kernels(own if algorithm is None else own._replace(algorithm=algorithm))
         _SHARED[key] = found
     return found
 

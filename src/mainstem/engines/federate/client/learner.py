@@ -22,6 +22,7 @@ from mainstem.engines.federate.transport.connection import NotThere
 from mainstem.engines.federate.transport.event_loop import BackgroundLoop
 from mainstem.engines.federate.transport.opening import Opening
 from mainstem.errors import MainstemError
+from mainstem.parts.step import AnyStep
 
 
 class Predictor(abc.ABC):
@@ -74,6 +75,12 @@ class Predictor(abc.ABC):
         totals = self.session.state.totals()
         count = max(totals.step - totals.since, 1)
         return {name: total / count for name, total in totals.metrics.items()}
+
+    @property
+    def gain(self) -> float | None:
+        """By how much its mean loss is less than that of the model that it learns alone, up to the last sync."""
+        compared = self.session.uplink.alone
+        return None if compared is None else compared.gain
 
     @property
     def skipped(self) -> int:
@@ -210,19 +217,22 @@ def join(
     folder: str | Path | None = None,
     problem: Problem | None = None,
     patient: bool = False,
+    alone: AnyStep | None = None,
     **options: Any,
 ) -> Learner:
     """Joins a run as one of its clients, and returns a learner: `predict_one`, `learn_one`.
 
     With a `folder` the client stores its state there at every sync, and continues from it. With a `problem` its
     local model is of another kind, where the algorithm has local models. A `patient` client waits while its
-    uploads are pending instead of skipping syncs: for streams that can wait, such as files. Of the `options`,
-    `wait` is the time in seconds to wait for the server and the run; others are those of `nats.connect`.
+    uploads are pending instead of skipping syncs: for streams that can wait, such as files. With `alone`, a step
+    size, it also learns a model from its own samples alone, and reports the loss of that beside its own. Of
+    the `options`, `wait` is the time in seconds to wait for the server and the run; others are those of
+    `nats.connect`.
     """
     background = BackgroundLoop(f"mainstem {client}")
     opening = _opened(
         _uplink(url, run, client, credentials, folder, options),
-        lambda uplink: Session(uplink, client, folder, problem, patient),
+        lambda uplink: Session(uplink, client, folder, problem, patient, alone),
     )
     try:
         session: Session = background.wait(opening)
@@ -241,12 +251,13 @@ def join_async(
     folder: str | Path | None = None,
     problem: Problem | None = None,
     patient: bool = False,
+    alone: AnyStep | None = None,
     **options: Any,
 ) -> Opening[AsyncLearner]:
     """`join` for programs with an event loop: ``async with ms.join_async(...) as learner``, or with `await`."""
     opening = _opened(
         _uplink(url, run, client, credentials, folder, options),
-        lambda uplink: Session(uplink, client, folder, problem, patient),
+        lambda uplink: Session(uplink, client, folder, problem, patient, alone),
     )
     return Opening(_learner(opening))
 

@@ -78,11 +78,14 @@ def stored(state: ClientState, pending: Mapping[int, bytes]) -> bytes:
         "session": state.session,
         "progress": progress._asdict(),
         "pending": list(pending),
+        "alone": None if state.alone is None else state.alone.values(),
     }
     leaves = jax.device_get(jax.tree.leaves(state.client))
     arrays: dict[str, Any] = {f"client {n}": leaf for n, leaf in enumerate(leaves)}
     for step, data in pending.items():
         arrays[f"upload {step}"] = np.frombuffer(data, np.uint8)
+    if state.alone is not None:
+        arrays |= state.alone.arrays()
     return pack(values, arrays)
 
 
@@ -98,6 +101,9 @@ def restored(state: ClientState, data: bytes, where: str) -> dict[int, bytes]:
         client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in kept])
         state.restore(client, Progress(**found.values["progress"]))
     state.session = found.values["session"]
+    alone = found.values.get("alone")  # not in states of earlier versions
+    if state.alone is not None and alone is not None:
+        state.alone.restore(alone, found.arrays)
     return {int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from mainstem.base import Problem, Sample
 from mainstem.engines.federate import event_log, faults, full_disk
+from mainstem.engines.federate.client.comparing import Alone, learning_alone
 from mainstem.engines.federate.client.kernels import own_document, shared_kernels
 from mainstem.engines.federate.client.pending_uploads import PendingUploads
 from mainstem.engines.federate.client.persistence import Persistence
@@ -37,6 +38,7 @@ from mainstem.engines.federate.protocol.run_document import (
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.engines.federate.transport import tasks
 from mainstem.errors import BrokenRun
+from mainstem.parts.step import AnyStep
 from mainstem.streams.sample_format import SampleFormat
 
 CLOSE_TIMEOUT = 10.0  # seconds to send what is pending when the session ends
@@ -56,6 +58,7 @@ class Session:
         folder: str | Path | None,
         problem: Problem | None,
         patient: bool,
+        alone: AnyStep | None,
     ):
         if uplink.ended:
             raise BrokenRun(uplink.ended)
@@ -66,6 +69,9 @@ class Session:
         k = uplink.document.clients.index(client)
         self.state = ClientState(shared_kernels(uplink.document, problem), k)
         self.document = self.state.document
+        if alone is not None:
+            learning = learning_alone(self.document, alone)
+            self.state.alone = Alone(shared_kernels(uplink.document, problem, learning), k)
         source, rules = self.document.source, self.document.rules
         self.format = SampleFormat(source, self.document.dtype, rules.features, rules.labels)
         self.patient = patient
@@ -172,8 +178,7 @@ class Session:
             self._persistence.reached = self.step
         if not self.state.sync_steps.after(self.step):
             return None
-        if self.state.candidate is not None:
-            self.uplink.compared = self.state.candidate.compared()
+        self._compare()
         self._owed = upload is None
         if upload is None:
             self.skipped += 1
@@ -187,6 +192,18 @@ class Session:
         self._save()
         faults.reach("client after save")
         return (upload.step, data) if sends else None
+
+    def _compare(self) -> None:
+        """Notes the comparisons with other models, for its heartbeats."""
+        candidate, alone = self.state.candidate, self.state.alone
+        if candidate is not None:
+            self.uplink.compared = candidate.compared()
+        if alone is None:
+            return
+        before, self.uplink.alone = self.uplink.alone, alone.compared()
+        if before is not None and self.uplink.alone is None:
+            text = "the loss of the model that it learns alone is not finite: give a smaller step"
+            self._log("alone_not_finite", text)
 
     def _save(self) -> None:
         """Stores the state and the pending uploads, if it has a folder."""
@@ -264,7 +281,7 @@ class Session:
                 f"{after.document.rules.run}: with its new rules this client's state has another size: join again"
             )
         after.restore(client, progress)
-        after.session = before.session
+        after.session, after.alone = before.session, before.alone
         return after
 
     def _drop_received(self) -> None:

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from mainstem.base import Sample
+from mainstem.engines.federate.client.comparing import Alone, Candidate, Comparing
 from mainstem.engines.federate.client.kernels import Kernels
-from mainstem.engines.federate.protocol.candidate import Candidate
 from mainstem.engines.federate.protocol.messages import Broadcast, Upload, client_id
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.engines.federate.protocol.sync_steps import SyncSteps
@@ -52,6 +52,7 @@ class ClientState:
         self._own: Any = None  # the algorithm's state
         self._shared: _Shared | None = None  # a row is the state, if it has none of its own
         self.candidate: Candidate | None = None
+        self.alone: Alone | None = None
         self.sync_steps = SyncSteps(self.document.algorithm.sync)
         self._lock = threading.RLock()
         self._received: Broadcast | None = None  # a newer model that is not applied yet
@@ -103,6 +104,11 @@ class ClientState:
     def step(self) -> int:
         """Samples it has learnt from."""
         return self.progress.step
+
+    @property
+    def others(self) -> list[Comparing]:
+        """The models that its own is compared with."""
+        return [each for each in (self.candidate, self.alone) if each is not None]
 
     @property
     def age(self) -> tuple[int, int]:
@@ -180,7 +186,7 @@ class ClientState:
             client = self.client
             with self.document.precision():
                 self._client, results = self.kernels.learn_late(client, params, sample, *self._now)
-            self._learnt(self.candidate and _rows([sample]), 1, results, 0)
+            self._learnt(self.others and _rows([sample]), 1, results, 0)
 
     def learn_many(self, samples: Sample, count: int) -> None:
         """Learns from the first `count` samples in turn. No sync may follow any but the last."""
@@ -194,8 +200,8 @@ class ClientState:
 
     def _learnt(self, samples: Any, count: int, results: Any, row: int) -> None:
         """Counts `count` samples, with their results in this row."""
-        if self.candidate is not None:
-            self.candidate.face(samples, count, *self._now, np.asarray(results)[row])
+        for other in self.others:
+            other.face(samples, count, *self._now, np.asarray(results)[row])
         self._uncounted.append((results, row))
         self.progress = self.progress._replace(step=self.step + count)
         if len(self._uncounted) >= MAX_UNCOUNTED:
@@ -256,7 +262,7 @@ class ClientState:
     def compare_with(self, broadcast: Broadcast) -> None:
         """Compares this client's losses with those of a candidate from now on."""
         with self._lock:
-            self.candidate = Candidate(self.document, broadcast, self.kernels.candidate_loss)
+            self.candidate = Candidate(self.kernels, broadcast)
 
     def enter(self, broadcast: Broadcast) -> None:
         """Goes over to the epoch of a broadcast. If another model is the newest there, it is taken."""
@@ -324,7 +330,7 @@ def _learn_locked(
             state._client = after
         else:
             state._share(shared)
-        state._learnt(state.candidate and _rows(samples[n : n + 1]), 1, results, n)
+        state._learnt(state.others and _rows(samples[n : n + 1]), 1, results, n)
     if sent is None:
         return [None] * len(states)
     codes, weights = sent

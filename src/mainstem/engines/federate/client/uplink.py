@@ -15,8 +15,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from mainstem.engines.federate import event_log
-from mainstem.engines.federate.protocol.candidate import Compared
 from mainstem.engines.federate.protocol.chunking import split
+from mainstem.engines.federate.protocol.comparisons import AloneLosses, CandidateLosses
 from mainstem.engines.federate.protocol.heartbeats import (
     GOODBYE,
     ClientHeartbeat,
@@ -61,7 +61,8 @@ class Uplink:
         self.sent_bytes = 0
         # Of the client; sent with the next heartbeat.
         self.position: Callable[[], Position] = lambda: Position(0, 0, 0)
-        self.compared: Compared | None = None  # with a candidate
+        self.compared: CandidateLosses | None = None
+        self.alone: AloneLosses | None = None
         self.had = 0  # the merge that it had before an epoch that began at an earlier one
         self.session = (
             time.time_ns() // 1000
@@ -193,6 +194,8 @@ class Uplink:
             return
         if self.connected and self._announced:
             with contextlib.suppress(*FAILED):
+                if not self.ended:  # the last comparisons
+                    await self._send_heartbeat(self._connection)
                 await self._connection.publish(self._subjects.heartbeat(self._client), GOODBYE)
                 await self._connection.flush(2)
         await self._connection.close()
@@ -236,15 +239,17 @@ class Uplink:
                 )
             if second % HEARTBEAT == 0 and not self.ended and self._connection is not None:
                 with contextlib.suppress(*FAILED):
-                    now = self.position(), self.session, self.compared, self.had
-                    heartbeat = ClientHeartbeat(*now)
-                    body = pack_client(heartbeat, self.document.versions)
-                    await self._connection.publish(self._subjects.heartbeat(self._client), body)
+                    await self._send_heartbeat(self._connection)
             await asyncio.sleep(1.0)
             waits = time.monotonic() - self._waiting_since > FETCH_AFTER
             if (waits or self._behind) and (fetching is None or fetching.done()):
                 self._behind = False
                 fetching = tasks.start(self._fetch(), f"client {self._client}: fetch")
+
+    async def _send_heartbeat(self, connection: Client) -> None:
+        now = self.position(), self.session, self.compared, self.had, self.alone
+        body = pack_client(ClientHeartbeat(*now), self.document.versions)
+        await connection.publish(self._subjects.heartbeat(self._client), body)
 
     async def _fetch(self) -> None:
         await self._broadcasts.fetch()

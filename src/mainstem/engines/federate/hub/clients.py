@@ -8,7 +8,7 @@ from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.alarms import Alarm, Alarms
 from mainstem.engines.federate.hub.positions import Positions
 from mainstem.engines.federate.hub.presence import Presence
-from mainstem.engines.federate.protocol.candidate import Compared
+from mainstem.engines.federate.protocol.comparisons import AloneLosses, CandidateLosses
 from mainstem.engines.federate.protocol.heartbeats import GOODBYE, read_client, versions_in
 from mainstem.engines.federate.protocol.messages import Reason, Refused
 from mainstem.engines.federate.protocol.versions import incompatible
@@ -26,7 +26,9 @@ class Clients:
     ):
         self.presence = Presence()
         self.positions = Positions(lambda: aggregator.document.quorum, aggregator.next_sync)
-        self.compared: dict[str, Compared] = {}  # the latest comparison of each with a candidate
+        # The latest comparisons of each with a candidate, and with a model that it learns alone.
+        self.compared: dict[str, CandidateLosses] = {}
+        self.alone: dict[str, AloneLosses] = {}
         self._lost_before = 0  # the epoch for which a loss was reported
         self._aggregator = aggregator
         self._alarms = alarms
@@ -45,7 +47,7 @@ class Clients:
             self._alarms.happened(Alarm.CLIENT_VERSION, why, client)
             return
         with contextlib.suppress(ValueError, TypeError):
-            position, session, compared, had = read_client(data)
+            position, session, compared, had, alone = read_client(data)
             if not self._admits(client, session):
                 self.report_twice(client)
                 refusal = Refused(Reason.SESSION, f"another process is client {client}")
@@ -57,6 +59,8 @@ class Clients:
             self._report_loss(client, position.epoch, had)
             if compared is not None:
                 self.compared[client] = compared
+            if alone is not None:
+                self.alone[client] = alone
 
     def _admits(self, client: str, session: int) -> bool:
         k, present = self._aggregator.indices[client], self.presence.is_present(client)

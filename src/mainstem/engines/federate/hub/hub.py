@@ -42,8 +42,8 @@ from mainstem.engines.federate.hub.round_clock import RoundClock
 from mainstem.engines.federate.hub.state_copy import StateCopy, later
 from mainstem.engines.federate.hub.status import client_statuses, run_status
 from mainstem.engines.federate.protocol import timeline
-from mainstem.engines.federate.protocol.candidate import against
 from mainstem.engines.federate.protocol.changes import Change, continued
+from mainstem.engines.federate.protocol.comparisons import with_alone, with_candidate
 from mainstem.engines.federate.protocol.heartbeats import Position, pack_hub
 from mainstem.engines.federate.protocol.messages import (
     HEADROOM,
@@ -432,12 +432,14 @@ class Hub:
 
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
-        clients = client_statuses(self.aggregator, self._presence, self._clock.first)
+        alone = self._clients.alone
+        clients = client_statuses(self.aggregator, self._presence, self._clock.first, alone)
         return run_status(self.aggregator, self._state, clients) | {
             "rounds_per_second": round(self._rounds.per_second(), 2),
             "certificate_days": self._certificate.days,
             "checkpoints": self._checkpoints.merges[-8:],
-            "candidate": against(list(self._clients.compared.values())),
+            "candidate": with_candidate(list(self._clients.compared.values())),
+            "alone": with_alone([alone[name] for name in self.document.clients if name in alone]),
             "merges": list(self._history.recent),
             "alarms": self._alarms.current(),
         }

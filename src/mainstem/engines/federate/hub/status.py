@@ -6,6 +6,7 @@ from typing import Any
 
 from mainstem.engines.federate.hub.aggregator import Aggregator
 from mainstem.engines.federate.hub.presence import PRESENT, Presence
+from mainstem.engines.federate.protocol.comparisons import AloneLosses
 
 LATE = 1.0  # seconds after a round's first upload
 
@@ -31,7 +32,10 @@ def run_status(aggregator: Aggregator, state: str, clients: Mapping[str, Any]) -
 
 
 def client_statuses(
-    aggregator: Aggregator, presence: Presence, first: float | None
+    aggregator: Aggregator,
+    presence: Presence,
+    first: float | None,
+    alone: Mapping[str, AloneLosses],
 ) -> dict[str, dict[str, Any]]:
     """What is known of each client; `first` is the time at which the first upload of this round came."""
     stopped = aggregator.stopped()
@@ -56,6 +60,7 @@ def client_statuses(
             "refused": dict(aggregator.records.refused[k]),
             "strikes": int(aggregator.records.strikes[k]),
             "state": _state(aggregator, presence, k, late),
+            "gain": alone[name].gain if name in alone else None,
         }
         for k, name in enumerate(aggregator.document.clients)
     }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mainstem.engines.federate.protocol.candidate import Compared, checked
+from mainstem.engines.federate.protocol.comparisons import AloneLosses, CandidateLosses, checked
 from mainstem.engines.federate.protocol.messages import LAST_STEP
 
 GOODBYE = b"left"  # the last heartbeat of a client that leaves
@@ -65,18 +65,21 @@ class ClientHeartbeat(NamedTuple):
 
     position: Position
     session: int = 0  # when it joined, in microseconds since 1970
-    compared: Compared | None = None  # with a candidate, if there is one
+    compared: CandidateLosses | None = None  # if there is a candidate
     had: int = 0  # the merge that it had before its epoch, if that began at an earlier one
+    alone: AloneLosses | None = None  # if it learns a model alone, too
 
 
 def pack_client(heartbeat: ClientHeartbeat, versions: Mapping[str, Any]) -> bytes:
     """Encodes a heartbeat of a client."""
-    position, session, compared, had = heartbeat
+    position, session, compared, had, alone = heartbeat
     body: dict[str, Any] = {"versions": versions, **position._asdict(), "session": session}
     if compared is not None:
         body["compared"] = compared._asdict()
     if had:
         body["had"] = had
+    if alone is not None:
+        body["alone"] = alone._asdict()
     return json.dumps(body).encode()
 
 
@@ -100,7 +103,7 @@ def read_client(data: bytes) -> ClientHeartbeat:
     if not isinstance(found, dict):
         raise ValueError("not a heartbeat")
     compared, session = found.pop("compared", None), found.pop("session", 0)
-    had = found.pop("had", 0)
+    had, alone = found.pop("had", 0), found.pop("alone", None)
     found.pop("versions", None)
     position = Position(**found)
     for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
@@ -110,5 +113,6 @@ def read_client(data: bytes) -> ClientHeartbeat:
         raise ValueError("not a session")
     if type(had) is not int or not 0 <= had <= LAST_STEP:
         raise ValueError("not a merge")
-    against = None if compared is None else checked(Compared(**compared))
-    return ClientHeartbeat(position, session, against, had)
+    against = None if compared is None else checked(CandidateLosses(**compared))
+    own = None if alone is None else checked(AloneLosses(**alone))
+    return ClientHeartbeat(position, session, against, had, own)

@@ -14,7 +14,10 @@ from typing import Any
 
 WIDTHS = (1, 16, 256, 4096, 65536)  # seconds
 SLOTS = 256
-COMPARED = ("samples", "loss", "candidate")  # with a candidate
+COMPARED = {
+    "candidate": ("samples", "loss", "candidate"),
+    "alone": ("samples", "loss", "alone"),
+}  # sums of losses beside those of other models, where there are any
 COLUMNS = ("samples", "loss", "bytes_up", "staleness", "norm")  # with a number for each client
 
 Moment = dict[str, Any]  # JSON
@@ -28,6 +31,7 @@ def moment(status: Mapping[str, Any]) -> Moment:
         refused.update(each["refused"])
     return {
         **{name: status[name] for name in ("time", "epoch", "version", "bytes_down", "candidate")},
+        "alone": status.get("alone"),  # not in statuses of earlier versions
         "clients": list(status["clients"]),
         **{name: [each[name] for each in clients] for name in COLUMNS},
         "refused": dict(refused),
@@ -52,8 +56,8 @@ def check(moment: Any) -> None:
     try:
         columns = [moment[name] for name in COLUMNS]
         counts = (*moment["refused"].values(), *moment["states"].values())
-        candidate = moment["candidate"]
-        compared = [] if candidate is None else [candidate[name] for name in COMPARED]
+        sums = [(moment.get(other), names) for other, names in COMPARED.items()]
+        compared = [found[name] for found, names in sums if found is not None for name in names]
         totals = [moment[name] for name in ("time", "version", "bytes_down")]
         for number in (*itertools.chain(*columns), *counts, *compared, *totals):
             number / 1.0  # a number, and no larger than the largest float
