@@ -35,7 +35,7 @@ lint: .venv/test # format, names, types, layers
 check: .venv/test .venv/docs
 	tools/browser.sh
 	$(MAKE) --jobs 2 --output-sync lint docs
-	$(QUICKLY) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
+	$(QUICKLY) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" --durations 40
 
 test-slow: .venv/test # three at a time on two cores: many of them wait; -vv, for pyproject.toml has -q
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m "slow and not long and not mlflow and not flower" -vv

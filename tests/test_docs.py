@@ -106,6 +106,21 @@ def test_the_experiment_file_is_one() -> None:
     assert asked.settings["steps"] == 50
 
 
+def test_the_file_for_untidy_data_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "bring-your-own-data.md").read_text()
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    rows = [
+        f"2024-05-01 {n:02}:00:00,{'ab'[n % 2]},{n},{'off' if n % 3 else 'on'}," for n in range(20)
+    ]
+    cells = [row + ("" if n % 5 == 4 else "1") for n, row in enumerate(rows)]
+    (tmp_path / "sites.csv").write_text("\n".join(["time,site,heat,state,rain", *cells]))
+    monkeypatch.chdir(tmp_path)
+    asked = experiment.build(tomllib.loads(shown))
+    run = ms.simulate(asked.algorithms[0], asked.problem, asked.stream, steps=10)
+    assert asked.stream.labels == ("off", "on")
+    assert np.isfinite(run.loss).all()
+
+
 def test_every_setting_and_deal_is_described() -> None:
     page = (DOCS / "experiment-files.md").read_text()
     for name in (*experiment.SETTINGS, *experiment.DEALS):

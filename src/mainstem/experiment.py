@@ -115,6 +115,9 @@ def build(
     content: Mapping[str, Any], where: str = "spec", algorithms_needed: bool = True
 ) -> Experiment:
     """Builds the experiment that a parsed file describes."""
+    for name in content:
+        if name in SETTINGS:
+            raise BadSpec(f"{where}: {name} is a key of the table [simulate]: simulate.{name}")
     known(where, "table", content, TABLES)
     for name in ("problem", "stream", *(["algorithm"] if algorithms_needed else [])):
         if name not in content:

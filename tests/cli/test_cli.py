@@ -182,6 +182,7 @@ def test_run_saves_compares_and_reuses(tmp_path, file):
         ("problem.name=softmx", "unknown name 'softmx', did you mean softmax?"),
         ("problem.clases=3", "unknown key 'clases', did you mean classes?"),
         ("simulate.step=3", "unknown key 'step', did you mean steps?"),
+        ("steps=3", "steps is a key of the table [simulate]: simulate.steps"),
         ("simualte.steps=3", "unknown table 'simualte', did you mean simulate?"),
         ("algorithm.0.step=-1", "step must be above 0, got -1"),
         ("algorithm.9.step=1", "there is no such place"),
@@ -292,3 +293,5 @@ def test_the_readme_leads_from_a_csv_to_a_report(tmp_path):
     assert "fedogd" in done.stdout
     assert "independent" in done.stdout
     assert (tmp_path / "runs" / "own" / "report.html").stat().st_size > 100_000
+    seeds = mainstem(tmp_path, "run", "own.toml", "--set", "simulate.seeds=2")
+    assert "all seeds gave the same: nothing here is random" in seeds.stderr

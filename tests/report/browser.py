@@ -54,6 +54,7 @@ class Browser:
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        self.driver.get("about:blank")  # an earlier page whose server has gone says so until then
         for kind in ("browser", "performance"):
             self.driver.get_log(kind)
         self.driver.get(page.absolute().as_uri() if isinstance(page, Path) else page)

@@ -99,6 +99,21 @@ def test_names_of_features_and_labels_survive(tmp_path: Path) -> None:
     assert list(model.predict_proba_one({"wind": 0.0, "heat": 3.0})) == ["fine", "fault"]
     with pytest.raises(BadData, match="missing: wind"):
         model.predict_one({"heat": 3.0})
+    with pytest.raises(BadData, match="there is no column 'wind', only heat, site"):
+        model.predict(frame[["heat", "site"]])
+
+
+def test_parts_of_dates_are_taken_from_the_column_of_dates(tmp_path: Path) -> None:
+    times = pd.date_range("2024-01-31 22:30", periods=60, freq="7h")
+    frame = pd.DataFrame({"time": times, "heat": ROWS[:, 0], "site": "a"})
+    frame["load"] = times.hour + times.day_of_year / 100 + frame["heat"]
+    parts = ["time.hour", "time.yearday", "heat"]
+    stream = ms.streams.frame(frame, "load", "site", features=parts)
+    run = ms.simulate(ms.fedogd(1e-5), ms.problems.linear(3), stream, steps=60)
+    model = ms.load_model(run.export(tmp_path / "named", features=parts))
+    wanted = model.predict(np.stack([times.hour, times.day_of_year, frame["heat"]], axis=1))
+    np.testing.assert_array_equal(model.predict(frame), wanted)
+    np.testing.assert_array_equal(model.predict(frame.assign(time=times.astype(str))), wanted)
 
 
 def test_another_program_reads_it(tmp_path: Path) -> None:

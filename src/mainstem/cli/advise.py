@@ -40,5 +40,5 @@ def advise(
         regret = f"{row.regret:.4g}" if math.isfinite(row.regret) else "not predicted"
         print(f"{place}. {name_of(row.algorithm)}({row.parameters})")
         print(f"   predicted regret {regret}, {row.uplink_bits:.3g} bits up", end="")
-        print(f" ({100 * row.uplink_share:.2g} % of plain); {row.why}")
+        print(f" ({100 * row.uplink_share:.3g} % of plain); {row.why}")
     print(f"\nMeasured on the first {advice.pilot.steps} steps. Predictions are no guarantees.")

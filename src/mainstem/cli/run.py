@@ -75,6 +75,9 @@ def _run(
         print(
             f"runs in {figure.parent}, figure {figure}, table {figure.with_suffix('.csv')} and .tex"
         )
+    errors = [value for row in rows for name, value in row.items() if name.endswith("_error")]
+    if errors and not any(errors):
+        print("mainstem: all seeds gave the same: nothing here is random", file=sys.stderr)
     diverged = [f"{row['algorithm']} {row['diverged']}" for row in rows if "diverged" in row]
     if diverged:
         print(f"mainstem: {'; '.join(diverged)}: a smaller step may help", file=sys.stderr)

@@ -175,7 +175,10 @@ def _wrong_target(hidden: np.ndarray, classes: int | None) -> str | None:
     if classes is not None:
         kind, wanted = np.integer, f"integer labels 0 to {classes - 1}"
     if np.ndim(hidden) != 1 or not np.issubdtype(hidden.dtype, kind):
-        hint = "" if classes is None else ": streams of arrays and files take classes=True"
+        hint = (
+            ": for labels, streams of arrays and files take classes=True; for a number, take linear"
+        )
+        hint = "" if classes is None else hint
         return f"{wanted}, the stream has {hidden.dtype} of shape {hidden.shape[1:]}{hint}"
     if classes is None:
         return None

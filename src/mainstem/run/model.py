@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mainstem import check
 from mainstem.base import At, Problem
 from mainstem.errors import BadData
 from mainstem.run.preparation import Preparation
+from mainstem.streams.columns import date_part
 from mainstem.streams.sample_format import SampleFormat
 
 ROWS = 4096  # that are predicted at a time
@@ -97,11 +99,29 @@ class Model:
 
 def _rows(xs: Any, form: SampleFormat) -> Any:
     if hasattr(xs, "to_dict") and hasattr(xs, "columns"):  # a data frame
-        xs = xs[list(form.named)].to_numpy() if form.named else xs.to_numpy()
+        xs = _features(xs, form.named) if form.named else xs.to_numpy()
     rows: Sequence[Any] = [form.shown(x) for x in xs]
     if not rows:
         raise BadData("predict: wants at least one row")
     return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+def _features(frame: Any, names: Sequence[str]) -> np.ndarray:
+    """The features in a data frame; `time.hour` is the hour of its column `time`, as in streams."""
+    return np.stack([_feature(frame, name) for name in names], axis=1)
+
+
+def _feature(frame: Any, name: str) -> np.ndarray:
+    column, part = date_part(name)
+    if name in frame.columns:
+        return np.asarray(frame[name])
+    if column in frame.columns:
+        import pandas as pd
+
+        found = pd.to_datetime(pd.Series(np.asarray(frame[column]))).dt
+        return np.asarray(found.day_of_year if part == "yearday" else getattr(found, part))
+    present = check.listed(name, list(map(str, frame.columns)))
+    raise BadData(f"predict: there is no column {name!r}, only {present}")
 
 
 def decisions(problem: Problem, params: Any, shown: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ def chosen(
     """The feature columns; `time.hour` is the hour of the date column `time`."""
     present = list(schema.names)
     wanted = [target, *([key] if key else []), *(features or [])]
-    missing = [name for name in wanted if name not in present and _date(name)[0] not in present]
+    missing = [name for name in wanted if name not in present and date_part(name)[0] not in present]
     if missing:
         parts = f" (parts of a date: {', '.join(DATES)})" if "." in missing[0] else ""
         raise BadData(
@@ -53,7 +53,7 @@ def chosen(
     return list(found)
 
 
-def _date(name: str) -> tuple[str, str]:
+def date_part(name: str) -> tuple[str, str]:
     """(column, part) of a feature such as `time.hour`; two empty strings if it is not one."""
     column, _, part = name.rpartition(".")
     return (column, part) if part in DATES else ("", "")
@@ -61,7 +61,7 @@ def _date(name: str) -> tuple[str, str]:
 
 def column_of(name: str, present: Sequence[str]) -> str:
     """The column that a feature is read from."""
-    return name if name in present else _date(name)[0]
+    return name if name in present else date_part(name)[0]
 
 
 def keys(owner: str, batch: Any, key: str | None, before: int) -> np.ndarray:
@@ -207,7 +207,7 @@ class Reader(NamedTuple):
 
         if name in self.batch.schema.names:
             return self.batch.column(name)
-        of, part = _date(name)
+        of, part = date_part(name)
         column = self.batch.column(of)
         if not pa.types.is_temporal(column.type):
             raise BadData(

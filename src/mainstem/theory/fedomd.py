@@ -189,7 +189,8 @@ def of_run(run: Any, at: np.ndarray) -> beside.Beside:
             at, period=period, lipschitz=steepest.value, curvature=schedule.sigma / 2
         )
 
-    return beside.Beside(beside.regret_at(run, at, "collective"), beside.averaged(run, of))
+    bound = beside.averaged(run, of)  # first: it checks the conditions, and regret takes long
+    return beside.Beside(beside.regret_at(run, at, "collective"), bound)
 
 
 THEOREMS = (

@@ -10,7 +10,7 @@ import jax
 
 from mainstem.value import fields as kinds
 from mainstem.value.comparison import hashed, same
-from mainstem.value.documented import markdown
+from mainstem.value.documented import equations, markdown
 from mainstem.value.printing import shown
 
 V = TypeVar("V")
@@ -52,16 +52,24 @@ class Value(abc.ABC):
         A call of a preset, if one makes it, so that an algorithm of a paper has its name there. Of several
         presets, the one with the fewest added parts.
         """
-        return self._call
+        make, arguments, _ = self._made
+        return make.__name__, arguments
+
+    @property
+    def documented(self) -> object:
+        """The docstring's owner, for what it computes: the preset, if that has the equations, else the class."""
+        make, _, added = self._made
+        return make if equations(make) and not added else type(self)
 
     @functools.cached_property
-    def _call(self) -> tuple[str, dict[str, Any]]:
+    def _made(self) -> tuple[Callable[..., Any], dict[str, Any], int]:
+        """The preset or the class that makes this value, its arguments, and how many of these are added parts."""
         tried = ((each, each.arguments(self)) for each in PRESETS.get(type(self), ()))
         made = [(each, given) for each, given in tried if given is not None]
         if not made:
-            return type(self).__name__, stated(self)
+            return type(self), stated(self), 0
         chosen, arguments = min(made, key=lambda found: found[0].added(found[1]))
-        return chosen.make.__name__, arguments
+        return chosen.make, arguments, chosen.added(arguments)
 
     def short(self) -> Any:
         """A shorter form of this value inside a call: ``step=0.1`` for ``step=constant(size=0.1)``."""
@@ -73,7 +81,7 @@ class Value(abc.ABC):
 
     def _repr_markdown_(self) -> str:
         """The value in a notebook."""
-        return markdown(repr(self), type(self))
+        return markdown(repr(self), self.documented)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -24,7 +24,7 @@ SPEC = 100_000  # characters of an experiment that is shown
 def described(label: str, run: Run) -> dict[str, Any]:
     """What one run is: its algorithm and equations, its settings, and its experiment file."""
     spec, size = run.spec, run.summary
-    kind = None if run.algorithm is None else type(run.algorithm)
+    kind = None if run.algorithm is None else run.algorithm.documented
     settings = {k: v for k, v in spec["simulate"].items() if v not in ([], None)}
     facts = {
         "Algorithm": repr(run.algorithm or short(spec["algorithm"][0])),
