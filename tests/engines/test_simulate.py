@@ -122,6 +122,33 @@ def test_a_cohort_never_drops_a_participant():
     assert np.allclose(fast.loss, plain.loss, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("clients", [2, 30])  # the learning of all steps first; whole steps
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        ms.independent(parts.adagrad(0.3)),
+        ms.fedogd(0.1, sync=parts.never()),
+        ms.fedogd(0.1, sync=parts.never(), codec=parts.top_k(1)),  # it remembers, and never sends
+        ms.fedogd(0.1, sync=parts.every(3)),
+        ms.ofediq(0.1, rate=0.5, period=2, levels=3),
+        ms.fedomd(0.1, sync=parts.every(4), participation=parts.bernoulli(0.5)),
+    ],
+    ids=repr,
+)
+def test_small_problems_take_the_fast_path_to_the_same_numbers(algorithm, clients):
+    """Also with chunks that end between two syncs."""
+    draw = np.random.default_rng(0)
+    stream = ms.streams.arrays(draw.normal(size=(200, 3)), draw.integers(0, 2, 200), clients)
+    problem = ms.problems.logistic(3, ridge=0.1)
+    settings = {"steps": 23, "dtype": "float64", "measure": ["collective", "consensus"]}
+    plain = ms.simulate(algorithm, problem, stream, plain=True, **settings)
+    for more in ({}, {"chunk": 5}):
+        fast = ms.simulate(algorithm, problem, stream, **settings, **more)
+        for name in (*settings["measure"], "loss", "uploads", "downloads"):
+            assert np.allclose(fast.column(name), plain.column(name), rtol=0, atol=1e-12), name
+        assert np.allclose(fast.model, plain.model, rtol=0, atol=1e-12)
+
+
 DEVICES = """
 import sys, numpy as np, jax, mainstem as ms
 assert jax.device_count() == 4

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from mainstem.base import Domain, Params
 from mainstem.parts.domain import everything
-from mainstem.problems.supervised import LinearModel, ridge_field
+from mainstem.problems.supervised import LinearModel, ridge_field, softplus
 from mainstem.random import Key
 from mainstem.value import flag, integer, part, value
 
@@ -43,7 +42,7 @@ class logistic(LinearModel):
         return score + params[-1] if self.intercept else score
 
     def penalty(self, scores: Any, target: Any) -> Any:
-        return jax.nn.softplus(jnp.where(target == 1, -scores, scores))
+        return softplus(jnp.where(target == 1, -scores, scores))
 
     def row(self, x: Any) -> Any:
         return jnp.append(x, 1) if self.intercept else x

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mainstem import check
 from mainstem.base import Form, Linear, Pair, Residual, Sample, constant
-from mainstem.problems.supervised import Supervised
+from mainstem.problems.supervised import Supervised, softplus
 from mainstem.random import Key
 from mainstem.value import flag, integer, leaf, preset, set_field, static, value
 
@@ -83,7 +82,7 @@ class Personal(Supervised):
 
     def penalty(self, scores: Any, target: Any) -> Any:
         if self.cost == "logistic":
-            return jax.nn.softplus(jnp.where(target == 1, -scores, scores))
+            return softplus(jnp.where(target == 1, -scores, scores))
         return (scores - self._aim(target)) ** 2
 
     @property

@@ -69,6 +69,11 @@ def by_rounds(algorithm: Algorithm, steps: int, after: int, most: int, shape: Sh
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
     planned = []
     first = after + 1
+    if algorithm.sync.silent:
+        for count in even(steps - after, most):
+            planned.append(_chunk(first, first + count - 1, shape, 1, synced=False))
+            first += count
+        return planned
     head = (offset - after) % period
     if head:  # up to the first sync
         last = min(after + head, steps)
@@ -122,7 +127,7 @@ def room(program: Program, keys: Any, steps: int) -> int | None:
     algorithm, clients = program.values.algorithm, program.plan.clients
     period, offset = algorithm.sync.period or 1, algorithm.sync.offset
     syncs = np.arange(offset or period, steps + 1, period, dtype=np.int32)
-    if algorithm.participation.everyone or syncs.size == 0:
+    if algorithm.participation.everyone or algorithm.sync.silent or syncs.size == 0:
         return None
     found = max(1, program.most_heard(keys, syncs))
     return found if found < 0.75 * clients else None

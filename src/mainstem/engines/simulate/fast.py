@@ -34,9 +34,9 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
-SMALL = (
-    2**23
-)  # parameters touched in a step, below which an accelerator needs as long for a turn of a loop
+# Parameters touched in a step, below which an accelerator needs as long for a turn of a loop; and below which XLA
+# compiles the learning of a step, without its rows, as one function for a CPU.
+SMALL, SMALL_ON_CPU = 2**23, 2**7
 SEVERAL_ROUNDS = 10
 ROWS = (
     2**27
@@ -109,15 +109,20 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
         start, piece = given
         return whole(stage, state, piece, start, shape)
 
-    unroll = SEVERAL_ROUNDS if small(stage) and rounds % SEVERAL_ROUNDS == 0 else 1
-    state, rows = jax.lax.scan(body, state, (starts, split), unroll=unroll)
+    state, rows = jax.lax.scan(body, state, (starts, split), unroll=_at_once(stage, rounds))
     return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
 
 
 def small(stage: Stage) -> bool:
-    """Whether a round takes an accelerator about as long as a turn of a loop."""
-    work = stage.clients * stage.problem.problem.parameters
-    return jax.default_backend() != "cpu" and work < SMALL
+    """Whether a round takes about as long as a turn of a loop."""
+    most = SMALL_ON_CPU if jax.default_backend() == "cpu" else SMALL
+    return stage.clients * stage.problem.problem.parameters < most
+
+
+def _at_once(stage: Stage, rounds: int) -> int:
+    """The rounds in a turn of a loop over `rounds`: several if they are small; on a CPU they would be slower."""
+    several = jax.default_backend() != "cpu" and small(stage) and rounds % SEVERAL_ROUNDS == 0
+    return SEVERAL_ROUNDS if several else 1
 
 
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:
@@ -194,7 +199,7 @@ def _shared_steps(
         return merged, (state.broadcast, uploads)
 
     known = jax.vmap(before)(steps, split)
-    unroll = SEVERAL_ROUNDS if rounds % SEVERAL_ROUNDS == 0 else 1
+    unroll = _at_once(stage, rounds)
     state, (models, uploads) = jax.lax.scan(whole, state, known, unroll=unroll)
     at_once = max(1, ROWS // (stage.clients * stage.problem.problem.parameters))
     rows = jax.lax.map(

@@ -101,7 +101,9 @@ class Job:
     @property
     def quick(self) -> bool:
         """Whether the run can take the fast path."""
-        return not self.plain and self.instant and self.algorithm.sync.period is not None
+        sync, traits = self.algorithm.sync, self.algorithm.traits
+        regular = sync.period is not None or (sync.silent and traits.carries is None)
+        return not self.plain and self.instant and regular
 
     def program(self) -> Program:
         """The program to compile for the job, with its values on the devices."""
@@ -141,7 +143,7 @@ class Job:
         size, period = self.problem.parameters, self.algorithm.sync.period or 1
         stage = program.stage
         shares = fast.shares(stage)
-        batched = self.quick and (fast.small(stage) if shares else size <= chunks.STORED)
+        batched = self.quick and (fast.small(stage) or (not shares and size <= chunks.STORED))
         stored = (size if shares else size * self.stream.clients) if batched else None
         most = self.chunk or chunks.budget(self.stream, size, self.rollouts, stored, shares)
         most = hosts.agreed(most)
