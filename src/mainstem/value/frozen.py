@@ -52,17 +52,17 @@ class Value(abc.ABC):
         A call of a preset, if one makes it, so that an algorithm of a paper has its name there. Of several
         presets, the one with the fewest added parts.
         """
-        make, arguments, _ = self._made
+        make, arguments, _ = self._maker
         return make.__name__, arguments
 
     @property
     def documented(self) -> object:
         """The docstring's owner, for what it computes: the preset, if that has the equations, else the class."""
-        make, _, added = self._made
+        make, _, added = self._maker
         return make if equations(make) and not added else type(self)
 
     @functools.cached_property
-    def _made(self) -> tuple[Callable[..., Any], dict[str, Any], int]:
+    def _maker(self) -> tuple[Callable[..., Any], dict[str, Any], int]:
         """The preset or the class that makes this value, its arguments, and how many of these are added parts."""
         tried = ((each, each.arguments(self)) for each in PRESETS.get(type(self), ()))
         made = [(each, given) for each, given in tried if given is not None]

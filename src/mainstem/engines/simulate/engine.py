@@ -162,10 +162,15 @@ def completed(
             models["average"] = mean if job.rollouts > 1 else mean[0]
         each = range(len(job.configurations))
         summaries = [_summary(job, n, recorder.diverged, sent, server.shape[-1]) for n in each]
-        written: Any = summaries[0]._asdict()
-        if several:
-            written = {"configurations": [one._asdict() for one in summaries]}
+        written: Any = shortened(summaries) if several else summaries[0]._asdict()
         return Completed(summaries, recorder.finish(models, written), models)
+
+
+def shortened(summaries: Sequence[Summary]) -> dict[str, Any]:
+    """The summaries of several configurations as one: what all have in common once, then what differs."""
+    each = [one._asdict() for one in summaries]
+    same = {k: v for k, v in each[0].items() if all(one[k] == v for one in each)}
+    return same | {"configurations": [{k: one[k] for k in one.keys() - same} for one in each]}
 
 
 def fingerprint(job: Job) -> str:

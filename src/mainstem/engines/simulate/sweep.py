@@ -170,11 +170,11 @@ def _done(
         return completed(job, path, checkpoint, title, progress)
     except FinishedRun:
         _, summary, models, trace = folders.read(path)
-    listed = summary.get("configurations", [summary])
-    each = [
-        Summary(**{name: one[name] for name in Summary._fields if name in one}) for one in listed
+    each = [summary | one for one in summary.get("configurations", [{}])]
+    summaries = [
+        Summary(**{name: one[name] for name in Summary._fields if name in one}) for one in each
     ]
-    return Completed(each, trace, models)
+    return Completed(summaries, trace, models)
 
 
 def _runs(job: Job, done: Completed) -> Iterator[Run]:
