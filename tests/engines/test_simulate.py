@@ -122,7 +122,12 @@ def test_a_cohort_never_drops_a_participant():
     assert np.allclose(fast.loss, plain.loss, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("clients", [2, 30])  # the learning of all steps first; whole steps
+LARGER = [pytest.param(clients, marks=pytest.mark.slow) for clients in (60, 600)]
+
+
+@pytest.mark.parametrize(
+    "clients", [2, *LARGER]
+)  # rows of many steps at once: of all, of some, of none
 @pytest.mark.parametrize(
     "algorithm",
     [
@@ -135,18 +140,17 @@ def test_a_cohort_never_drops_a_participant():
     ],
     ids=repr,
 )
-def test_small_problems_take_the_fast_path_to_the_same_numbers(algorithm, clients):
-    """Also with chunks that end between two syncs."""
+def test_all_forms_of_the_fast_path_are_the_plain_path(algorithm, clients):
+    """In chunks that may end between two syncs."""
     draw = np.random.default_rng(0)
-    stream = ms.streams.arrays(draw.normal(size=(200, 3)), draw.integers(0, 2, 200), clients)
+    stream = ms.streams.arrays(draw.normal(size=(600, 3)), draw.integers(0, 2, 600), clients)
     problem = ms.problems.logistic(3, ridge=0.1)
     settings = {"steps": 23, "dtype": "float64", "measure": ["collective", "consensus"]}
     plain = ms.simulate(algorithm, problem, stream, plain=True, **settings)
-    for more in ({}, {"chunk": 5}):
-        fast = ms.simulate(algorithm, problem, stream, **settings, **more)
-        for name in (*settings["measure"], "loss", "uploads", "downloads"):
-            assert np.allclose(fast.column(name), plain.column(name), rtol=0, atol=1e-12), name
-        assert np.allclose(fast.model, plain.model, rtol=0, atol=1e-12)
+    fast = ms.simulate(algorithm, problem, stream, chunk=5, **settings)
+    for name in (*settings["measure"], "loss", "uploads", "downloads"):
+        assert np.allclose(fast.column(name), plain.column(name), rtol=0, atol=1e-12), name
+    assert np.allclose(fast.model, plain.model, rtol=0, atol=1e-12)
 
 
 DEVICES = """

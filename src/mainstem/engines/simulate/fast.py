@@ -34,9 +34,12 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
-# Parameters touched in a step, below which an accelerator needs as long for a turn of a loop; and below which XLA
-# compiles the learning of a step, without its rows, as one function for a CPU.
-SMALL, SMALL_ON_CPU = 2**23, 2**7
+SMALL = (
+    2**23
+)  # parameters touched in a step, below which an accelerator needs as long for a turn of a loop
+# The same on a CPU, below which XLA compiles the learning of a step, without its rows, as one function; and below
+# which it is quicker to compute the rows of many steps at once, where learning does not give them.
+SMALL_ON_CPU, ROWS_APART = 2**7, 2**11
 SEVERAL_ROUNDS = 10
 ROWS = (
     2**27
@@ -115,7 +118,11 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
 
 def small(stage: Stage) -> bool:
     """Whether a round takes about as long as a turn of a loop."""
-    most = SMALL_ON_CPU if jax.default_backend() == "cpu" else SMALL
+    most = SMALL
+    if jax.default_backend() == "cpu":
+        everyone_learns = stage.algorithm.participation.everyone and _fuses(stage)
+        apart = shares(stage) and not everyone_learns
+        most = ROWS_APART if apart else SMALL_ON_CPU
     return stage.clients * stage.problem.problem.parameters < most
 
 
@@ -222,7 +229,7 @@ def _merged(
     """The state after a round, the number of uploads, and the outcomes where the gradients give them."""
     steps, ks, heard, pieces = known
     faced = None
-    if _fuses(stage, shape):
+    if _fuses(stage) and shape.length == 1:
         collected, faced = _gradients(stage, state.broadcast, pieces, steps[-1], ks, heard)
     else:
         collected = _messages(stage, state.broadcast, pieces, steps, ks, heard)
@@ -262,11 +269,11 @@ def _forward(stage: Stage, broadcast: Any, pieces: Any, steps: Any) -> Row:
     return jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), rows)
 
 
-def _fuses(stage: Stage, shape: Shape) -> bool:
+def _fuses(stage: Stage) -> bool:
     """Whether the sum of messages is the gradient of a sum, so that no message need be formed."""
     algorithm = stage.algorithm
     linear = algorithm.codec.linear and algorithm.collect.additive
-    return algorithm.traits.sends_gradient_at_broadcast and linear and shape.length == 1
+    return algorithm.traits.sends_gradient_at_broadcast and linear
 
 
 def _gradients(
