@@ -24,7 +24,7 @@ def live(url: str, secret: Path, site: str, end: float) -> None:
     """Learns until the end."""
     rows = ms.streams.digits(clients=1).rows()
     draw = np.random.default_rng(len(site))
-    with ms.join(url, run="digits", client=site, credentials=secret) as learner:
+    with ms.join(url, run="digits", client=site, credentials=secret, alone=0.1) as learner:
         while time.monotonic() < end:
             n = draw.integers(len(rows.hidden))
             learner.learn_one(rows.shown[n], rows.hidden[n])
