@@ -73,7 +73,7 @@ WRONG = [
     {"clients": {"a": CLIENT | {"norm": LARGE}}},
     {"clients": {"a": CLIENT | {"refused": {"stale": "x"}}}},
     {"clients": {"a": CLIENT | {"strikes": "x"}}},
-    {"clients": {"a": CLIENT | {"gain": "x"}}},
+    {"clients": {"a": CLIENT | {"alone": {"gain": "x"}}}},
 ]
 
 
@@ -113,8 +113,8 @@ def test_a_status_of_an_earlier_hub_is_read():
     """It knows no models that are learnt alone."""
     found = followed(Server(STATUS, other({})))
     assert "gain" not in found.whole("other", [])["sites"]
-    gains = {"clients": {"a": CLIENT | {"gain": 0.25}, "b": CLIENT | {"gain": None}}}
-    found = followed(Server(STATUS, other(gains)))
+    alone = {"a": CLIENT | {"alone": {"gain": 0.25}}, "b": CLIENT | {"alone": None}}
+    found = followed(Server(STATUS, other({"clients": alone})))
     assert found.whole("other", [])["sites"]["gain"] == [0.25, None]
 
 

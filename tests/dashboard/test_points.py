@@ -34,11 +34,14 @@ def test_the_model_and_the_candidate_are_compared_by_their_mean_losses():
     assert "candidate" not in points.point(moment(0.0, candidate=begun), None, [])
 
 
-def test_together_and_alone_are_compared_by_their_mean_losses():
-    sums = {"clients": 2, "samples": 40, "loss": 10.0, "alone": 30.0}
-    found = points.point(moment(0.0, alone=sums), None, [])
-    assert found["alone"] == {"together": [0.25], "alone": [0.75]}
-    assert "alone" not in points.point(moment(0.0), None, [])
+def test_together_and_alone_are_compared_on_what_came_in_between():
+    before = {"clients": 2, "samples": 40, "loss": 10.0, "alone": 30.0}
+    now = {"clients": 2, "samples": 60, "loss": 12.0, "alone": 40.0}
+    found = points.point(moment(10.0, alone=now), moment(0.0, alone=before), [])
+    assert found["alone"] == {"together": [0.1], "alone": [0.5]}
+    for were in (None, now, {**before, "clients": 1}):
+        assert "alone" not in points.point(moment(10.0, alone=now), moment(0.0, alone=were), [])
+    assert "alone" not in points.point(moment(10.0), moment(0.0), [])
 
 
 def test_a_site_without_samples_has_no_loss():

@@ -1,6 +1,7 @@
 """A model that a client learns alone, beside that of the run: its losses are those of a plain loop."""
 
 import asyncio
+import contextlib
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import mainstem as ms
 from mainstem import parts, replay
 from mainstem.engines.federate.client import uplink as link
+from mainstem.engines.federate.control import send_order
 from mainstem.engines.federate.protocol.comparisons import AloneLosses, with_alone
 from mainstem.engines.federate.protocol.heartbeats import (
     ClientHeartbeat,
@@ -15,7 +17,7 @@ from mainstem.engines.federate.protocol.heartbeats import (
     pack_client,
     read_client,
 )
-from mainstem.errors import BadParameter
+from mainstem.errors import BadParameter, NotFinite
 from tests.federate.in_process import joined, run_content, serving, until
 
 LINEAR = {"name": "linear", "features": 2, "intercept": False}
@@ -66,8 +68,11 @@ def test_the_loss_alone_is_that_of_a_plain_loop(at_once, nats_server, monkeypatc
     assert np.isclose(status["alone"]["loss"], own, rtol=1e-10)
     assert status["alone"]["clients"] == 1
     assert np.isclose(gain, (alone - own) / 40, rtol=1e-8)
-    assert status["clients"]["0"]["gain"] == gain
-    assert status["clients"]["1"]["gain"] is None
+    assert status["clients"]["0"]["alone"] == {
+        **{name: status["alone"][name] for name in ("samples", "loss", "alone")},
+        "gain": gain,
+    }
+    assert status["clients"]["1"]["alone"] is None
 
 
 def test_a_run_with_one_client_gains_nothing(nats_server):
@@ -173,16 +178,85 @@ def test_a_step_that_is_too_large_is_logged_and_harms_nothing(nats_server, caplo
             serving(nats_server.url, content) as (hub, _),
             await joined(nats_server.url, hub, "0", alone=100.0) as learner,
         ):
-            for x, y in zip(10 * xs, ys, strict=True):
-                await learner.learn_one(x / 10, y)
-            await learner.learn_many(xs, ys)
-            return learner.gain, learner.mean_loss
+            for x, y in zip(xs, ys, strict=True):
+                await learner.learn_one(x, y)
+            compared, own = learner.session.state.alone.compared(), learner.mean_loss
+            assert read_client(pack_client(ClientHeartbeat(Position(1, 1, 0), alone=compared), {}))
+            return learner.gain, own
 
     gain, own = asyncio.run(lived())
-    assert gain is None
+    assert gain > 1
     assert own < 1
     logged = [record for record in caplog.records if "alone is not finite" in record.getMessage()]
     assert len(logged) == 1
+
+
+def test_a_sample_that_is_not_finite_for_one_side_counts_for_none(nats_server, monkeypatch):
+    """For a candidate too: the hub would refuse a heartbeat with such a sum."""
+    monkeypatch.setattr(link, "HEARTBEAT", 1)
+    xs, ys = drawn(30)
+    xs[10] = 1e30  # its square is no float32
+
+    async def lived():
+        content = run_content(FEDOGD, LINEAR, clients=1, gather=1)
+        async with (
+            serving(nats_server.url, content) as (hub, _),
+            await joined(nats_server.url, hub, "0", alone=0.1) as learner,
+        ):
+            await learner.learn_one(xs[0], ys[0])
+            await until(lambda: hub.aggregator.version == 1)
+            await send_order(nats_server.url, hub.document.rules.run, "candidate")
+            await until(lambda: learner.session.uplink.candidate is not None)
+            for x, y in zip(xs[1:], ys[1:], strict=True):
+                with contextlib.suppress(NotFinite):
+                    await learner.learn_one(x, y)
+            await until(lambda: (hub.status()["alone"] or {}).get("samples") == 29)
+            return hub.status()
+
+    status = asyncio.run(lived())
+    assert status["candidate"]["samples"] == 28
+    for found in (status["alone"], status["candidate"]):
+        assert np.isfinite(list(found.values())).all()
+
+
+def test_what_came_after_the_last_sync_counts_in_the_end(nats_server, tmp_path):
+    xs, ys = drawn(30)
+    algorithm = {**FEDOGD, "sync": {"name": "every", "period": 20}}
+
+    async def lived():
+        content = run_content(algorithm, LINEAR, clients=1, gather=1, dtype="float64")
+        async with serving(nats_server.url, content) as (hub, _):
+            asked = {"folder": tmp_path, "alone": 0.3}
+            async with await joined(nats_server.url, hub, "0", **asked) as learner:
+                await learner.learn_many(xs, ys)
+                gain = learner.gain
+            await until(lambda: hub.status()["clients"]["0"]["state"] == "away")
+            heard = hub.status()["alone"]["samples"]
+            again = await joined(nats_server.url, hub, "0", **asked)
+            await again.close()
+            return gain, heard, again.gain
+
+    gain, heard, again = asyncio.run(lived())
+    assert heard == 30
+    assert gain == again
+
+
+def test_a_site_that_no_longer_learns_alone_is_no_longer_shown(nats_server, tmp_path, caplog):
+    asked = {"folder": tmp_path, "alone": 0.3}
+    xs, ys = drawn(10)
+
+    async def lived():
+        content = run_content(FEDOGD, LINEAR, clients=1, gather=1)
+        async with serving(nats_server.url, content) as (hub, _):
+            async with await joined(nats_server.url, hub, "0", **asked) as learner:
+                await learner.learn_many(xs, ys)
+            await until(lambda: hub.status()["alone"] is not None)
+            async with await joined(nats_server.url, hub, "0", folder=tmp_path) as learner:
+                await until(lambda: hub.status()["alone"] is None)
+                return learner.gain
+
+    assert asyncio.run(lived()) is None
+    assert "the model that was learnt alone is dropped: it is not asked for" in caplog.text
 
 
 @pytest.mark.parametrize("step", ["auto", -1.0, "much", float("nan")])
@@ -193,6 +267,18 @@ def test_steps_that_are_none_are_refused(nats_server, step):
             await joined(nats_server.url, hub, "0", alone=step)
 
     with pytest.raises(BadParameter, match="join: alone must"):
+        asyncio.run(lived())
+
+
+def test_parts_with_domains_of_their_own_are_refused(nats_server):
+    async def lived():
+        ball = {"name": "l2_ball", "radius": 1.0}
+        algorithm = {"name": "fedres_sgd", "step": 0.1, "domain": ball}
+        content = run_content(algorithm, {"name": "personal", "shared": 2, "own": 2})
+        async with serving(nats_server.url, content) as (hub, _):
+            await joined(nats_server.url, hub, "0", alone=0.1)
+
+    with pytest.raises(BadParameter, match="join: alone must be left out: of this algorithm each"):
         asyncio.run(lived())
 
 

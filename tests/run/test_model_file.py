@@ -114,6 +114,12 @@ def test_parts_of_dates_are_taken_from_the_column_of_dates(tmp_path: Path) -> No
     wanted = model.predict(np.stack([times.hour, times.day_of_year, frame["heat"]], axis=1))
     np.testing.assert_array_equal(model.predict(frame), wanted)
     np.testing.assert_array_equal(model.predict(frame.assign(time=times.astype(str))), wanted)
+    for wrong in (
+        times.astype("int64"),
+        "noon",
+    ):  # seconds since 1970 have a unit that nobody knows
+        with pytest.raises(BadData, match="column 'time' has no dates"):
+            model.predict(frame.assign(time=wrong))
 
 
 def test_another_program_reads_it(tmp_path: Path) -> None:

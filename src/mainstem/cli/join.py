@@ -53,6 +53,7 @@ def join(
         typer.Option(
             help="Also learn alone, with steps of this size, and report that loss too.",
             metavar="STEP",
+            envvar="MAINSTEM_ALONE",
         ),
     ] = None,
     wait: Annotated[

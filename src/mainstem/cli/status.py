@@ -109,7 +109,7 @@ def _run(each: dict[str, Any]) -> list[Any]:
             "refused": sum(client["refused"].values()),
             "state": client["state"],
         }
-        | ({} if alone is None else {"gain": client["gain"]})
+        | ({} if alone is None else {"gain": (client["alone"] or {}).get("gain")})
         for name, client in each["clients"].items()
     ]
     return [*parts, output.table(rows)]

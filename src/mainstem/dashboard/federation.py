@@ -202,7 +202,7 @@ def _shown(status: Mapping[str, Any]) -> dict[str, Any]:
     columns: dict[str, list[Any]] = {
         name: [_cell(name, each[name]) for each in clients.values()] for name in COLUMNS
     }
-    gains = [each.get("gain") for each in clients.values()]  # not of earlier versions
+    gains = [(each.get("alone") or {}).get("gain") for each in clients.values()]
     if any(gain is not None for gain in gains):
         columns["gain"] = [None if gain is None else _cell("gain", gain) for gain in gains]
     facts = {

@@ -94,7 +94,7 @@ class Simulation:
             found = spec["stream"].get("clients")
             if self.finished:
                 summary = json.loads(_small(self._path / "run.json"))
-                found = summary.get("configurations", [summary])[0]["clients"]
+                found = (summary | summary.get("configurations", [{}])[0])["clients"]
         return f"{found:,}" if isinstance(found, int) else ""
 
     def _written_parts(self) -> list[Path]:

@@ -12,12 +12,11 @@ Point = dict[
 
 WINDOW = 10.0  # seconds, at least, over which losses and rates are taken
 OF_ALL = (0, 6, 7)  # colours of lines of all sites, beside lines of single ones
-OTHERS = {"candidate": ("the model", "the candidate"), "alone": ("together", "alone")}
 FEW = 8  # sites, up to which each has a line of its own
 CHARTS = {
     "loss": ("Loss, over the last ten seconds", "loss"),
     "candidate": ("Against the candidate, since it was ordered", "mean loss"),
-    "alone": ("Against each site alone, since it began to learn alone too", "mean loss"),
+    "alone": ("Against each site alone, over the last ten seconds", "mean loss"),
     "merges": ("Merges", "a second"),
     "norm": ("Length of the uploads", "norm"),
     "staleness": ("Merges that the model of an upload was behind", "merges"),
@@ -40,13 +39,20 @@ def point(now: Moment, before: Moment | None, sites: Sequence[str]) -> Point:
             "down, to all sites": [now["bytes_down"] / 1e6],
         },
     }
-    for other, names in OTHERS.items():
-        sums = now.get(other)  # statuses of earlier versions may not have it
-        if sums is not None and sums["samples"]:
-            columns = zip(names, ("loss", other), strict=True)
-            found[other] = {line: [sums[column] / sums["samples"]] for line, column in columns}
+    candidate = now["candidate"]
+    if candidate is not None and candidate["samples"]:
+        found["candidate"] = {
+            "the model": [candidate["loss"] / candidate["samples"]],
+            "the candidate": [candidate["candidate"] / candidate["samples"]],
+        }
     if before is None:
         return found
+    sums, were = now.get("alone"), before.get("alone")  # not in moments of earlier versions
+    if sums is not None and were is not None and sums["clients"] == were["clients"]:
+        count = sums["samples"] - were["samples"]
+        if count > 0:  # else some began anew
+            lines = {"together": "loss", "alone": "alone"}
+            found["alone"] = {k: [(sums[v] - were[v]) / count] for k, v in lines.items()}
     merges = (now["version"] - before["version"]) / (now["time"] - before["time"])
     if merges >= 0:
         found["merges"] = {"merges": [merges]}

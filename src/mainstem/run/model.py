@@ -116,12 +116,22 @@ def _feature(frame: Any, name: str) -> np.ndarray:
     if name in frame.columns:
         return np.asarray(frame[name])
     if column in frame.columns:
-        import pandas as pd
-
-        found = pd.to_datetime(pd.Series(np.asarray(frame[column]))).dt
-        return np.asarray(found.day_of_year if part == "yearday" else getattr(found, part))
+        times = _dates(column, np.asarray(frame[column])).dt
+        return np.asarray(times.day_of_year if part == "yearday" else getattr(times, part))
     present = check.listed(name, list(map(str, frame.columns)))
     raise BadData(f"predict: there is no column {name!r}, only {present}")
+
+
+def _dates(column: str, given: np.ndarray) -> Any:
+    """A column of dates, or of text that pandas reads as dates."""
+    import pandas as pd
+
+    try:
+        if given.dtype.kind in "biuf":
+            raise ValueError("numbers")
+        return pd.to_datetime(pd.Series(given))
+    except (ValueError, TypeError) as error:
+        raise BadData(f"predict: column {column!r} has no dates: {error}") from None
 
 
 def decisions(problem: Problem, params: Any, shown: Any) -> np.ndarray:

@@ -19,7 +19,6 @@ AHEAD = (
 LEAST = 128
 ROLLOUTS = 2**30  # bytes that the models of all clients of the rollouts of a sweep may take
 WORK = {"cpu": 2**32, "gpu": 2**40}  # parameters touched between two progress reports
-STORED = 4  # parameters up to which the clients' models are stored for one batched pass
 
 
 class Chunk(NamedTuple):

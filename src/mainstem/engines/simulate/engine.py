@@ -170,7 +170,9 @@ def shortened(summaries: Sequence[Summary]) -> dict[str, Any]:
     """The summaries of several configurations as one: what all have in common once, then what differs."""
     each = [one._asdict() for one in summaries]
     same = {k: v for k, v in each[0].items() if all(one[k] == v for one in each)}
-    return same | {"configurations": [{k: one[k] for k in one.keys() - same} for one in each]}
+    return same | {
+        "configurations": [{k: it for k, it in one.items() if k not in same} for one in each]
+    }
 
 
 def fingerprint(job: Job) -> str:

@@ -34,12 +34,13 @@ from mainstem.engines.simulate.stage import (
 )
 
 BATCH = 4096  # samples in one forward pass with shared weights
-SMALL = (
-    2**23
-)  # parameters touched in a step, below which an accelerator needs as long for a turn of a loop
+# Parameters touched in a step, below which an accelerator needs as long for a turn of a loop; and below which the
+# models of all clients at many steps are few enough to be stored on it.
+SMALL, FEW = 2**23, 2**17
 # The same on a CPU, below which XLA compiles the learning of a step, without its rows, as one function; and below
 # which it is quicker to compute the rows of many steps at once, where learning does not give them.
 SMALL_ON_CPU, ROWS_APART = 2**7, 2**11
+STORED = 4  # parameters of a model up to which those of all clients are always stored
 SEVERAL_ROUNDS = 10
 ROWS = (
     2**27
@@ -116,20 +117,28 @@ def advance(stage: Stage, state: Any, feed: Feed, shape: Shape) -> tuple[Any, Ro
     return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
 
 
-def small(stage: Stage) -> bool:
-    """Whether a round takes about as long as a turn of a loop."""
-    most = SMALL
+def stores_models(stage: Stage, rollouts: int) -> bool:
+    """Whether the models of many steps are stored, and their rows computed at once."""
+    touched = _touched(stage)
+    if jax.default_backend() != "cpu" and shares(stage):
+        return touched < SMALL
+    if not shares(stage) and stage.problem.problem.parameters <= STORED:
+        return True
+    most = FEW
     if jax.default_backend() == "cpu":
-        everyone_learns = stage.algorithm.participation.everyone and _fuses(stage)
-        apart = shares(stage) and not everyone_learns
-        most = ROWS_APART if apart else SMALL_ON_CPU
-    return stage.clients * stage.problem.problem.parameters < most
+        rows_given = stage.algorithm.participation.everyone and _fuses(stage)
+        most = ROWS_APART if shares(stage) and not rows_given else SMALL_ON_CPU
+    return rollouts * touched < most
+
+
+def _touched(stage: Stage) -> int:
+    return stage.clients * stage.problem.problem.parameters
 
 
 def _at_once(stage: Stage, rounds: int) -> int:
-    """The rounds in a turn of a loop over `rounds`: several if they are small; on a CPU they would be slower."""
-    several = jax.default_backend() != "cpu" and small(stage) and rounds % SEVERAL_ROUNDS == 0
-    return SEVERAL_ROUNDS if several else 1
+    """The rounds in a turn of a loop over `rounds`: several if an accelerator takes about as long for the turn."""
+    small = jax.default_backend() != "cpu" and _touched(stage) < SMALL
+    return SEVERAL_ROUNDS if small and rounds % SEVERAL_ROUNDS == 0 else 1
 
 
 def models(stage: Stage, state: Local | Shared) -> tuple[Any, Any]:

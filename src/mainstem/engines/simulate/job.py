@@ -143,7 +143,7 @@ class Job:
         size, period = self.problem.parameters, self.algorithm.sync.period or 1
         stage = program.stage
         shares = fast.shares(stage)
-        batched = self.quick and (fast.small(stage) or (not shares and size <= chunks.STORED))
+        batched = self.quick and fast.stores_models(stage, self.rollouts)
         stored = (size if shares else size * self.stream.clients) if batched else None
         most = self.chunk or chunks.budget(self.stream, size, self.rollouts, stored, shares)
         most = hosts.agreed(most)

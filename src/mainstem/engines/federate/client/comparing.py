@@ -1,7 +1,6 @@
 """Other models on a client's samples: a candidate, and a model that the client learns alone."""
 
 import abc
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,12 +13,14 @@ from mainstem.algorithms import independent
 from mainstem.base import Algorithm, Sample
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.protocol.comparisons import AloneLosses, CandidateLosses
-from mainstem.engines.federate.protocol.messages import MAX_LOSS, Broadcast
+from mainstem.engines.federate.protocol.messages import Broadcast
 from mainstem.engines.federate.protocol.run_document import RunDocument
 from mainstem.parts import euclidean
 from mainstem.parts.step import as_step, automatic_steps
+from mainstem.spec import digest, plain, unnamed
 
-MOST_UNCOUNTED = 1024  # losses that stay on the device
+MAX_UNCOUNTED = 1024  # calls after which losses are fetched from the device
+MOST = 1e80  # a larger loss counts as one that is not finite: a sum of them could not be sent
 
 
 class Comparing(abc.ABC):
@@ -28,26 +29,29 @@ class Comparing(abc.ABC):
     def __init__(self) -> None:
         self._samples = 0
         self._sums = 0.0, 0.0
-        self._uncounted: list[tuple[Any, Any]] = []  # losses on the device, not yet in the sums
+        self._uncounted: list[tuple[int, Any, Any]] = []  # losses on the device, not in the sums
+        self._failed = False  # whether a loss of the other model was not finite
 
     def face(self, samples: Sample, count: int, t: Any, k: Any, results: Any) -> None:
         """Adds the first `count` samples, from step t on. The client's own loss is the first of `results`."""
-        self._uncounted.append((results, self._loss(samples, np.int32(count), t, k)))
-        self._samples += count
-        if len(self._uncounted) >= MOST_UNCOUNTED:
+        self._uncounted.append((count, results, self._loss(samples, np.int32(count), t, k)))
+        if len(self._uncounted) >= MAX_UNCOUNTED:
             self._count()
 
     @abc.abstractmethod
     def _loss(self, samples: Sample, count: Any, t: Any, k: Any) -> Any:
         """The other model's loss on the first `count` samples, from step t on: the first number of an array."""
 
-    def _count(self) -> tuple[float, float]:
-        """The sums, with all losses fetched from the device."""
-        for results, loss in self._uncounted:
-            both = float(results[0]), float(np.asarray(loss).flat[0])
-            self._sums = self._sums[0] + both[0], self._sums[1] + both[1]
+    def _count(self) -> None:
+        """Fetches the losses from the device. Samples count where both losses are finite."""
+        for count, results, loss in self._uncounted:
+            own, other = float(results[0]), float(np.asarray(loss).flat[0])
+            if abs(own) <= MOST and abs(other) <= MOST:
+                self._samples += count
+                self._sums = self._sums[0] + own, self._sums[1] + other
+            elif not abs(other) <= MOST:
+                self._failed = True
         self._uncounted = []
-        return self._sums
 
 
 class Candidate(Comparing):
@@ -66,7 +70,8 @@ class Candidate(Comparing):
 
     def compared(self) -> CandidateLosses:
         """The comparison so far."""
-        return CandidateLosses(self.version, self._samples, *self._count())
+        self._count()
+        return CandidateLosses(self.version, self._samples, *self._sums)
 
 
 class Alone(Comparing):
@@ -74,52 +79,61 @@ class Alone(Comparing):
 
     def __init__(self, kernels: Kernels, k: int):
         super().__init__()
-        self._kernels = kernels
-        with kernels.document.precision():
-            self._client = kernels.initial(np.int32(k))
+        self._kernels, self._k = kernels, np.int32(k)
+        self.restarts = 0  # because its loss was not finite
+        self._begin()
+        spec = plain(kernels.document.algorithm)
+        self._name = "" if unnamed(spec) is not None else digest(spec)  # "": code without a name
+
+    def _begin(self) -> None:
+        with self._kernels.document.precision():
+            self._client = self._kernels.initial(self._k)
 
     def _loss(self, samples: Sample, count: Any, t: Any, k: Any) -> Any:
         with self._kernels.document.precision():
             self._client, results = self._kernels.learn_many(self._client, samples, count, t, k)
         return results
 
-    def compared(self) -> AloneLosses | None:
-        """The comparison so far; None if its losses are no longer finite."""
-        sums = self._count()
-        finite = all(math.isfinite(each) and abs(each) <= MAX_LOSS for each in sums)
-        return AloneLosses(self._samples, *sums) if finite else None
+    def compared(self) -> AloneLosses:
+        """The comparison so far. If a loss was not finite, the model begins anew."""
+        self._count()
+        if self._failed:
+            self._failed = False
+            self.restarts += 1
+            self._begin()
+        return AloneLosses(self._samples, *self._sums)
 
     # --- storing -----------------------------------------------------------------------------------
 
-    @property
-    def _name(self) -> str:
-        return repr(self._kernels.document.algorithm)
-
     def values(self) -> dict[str, Any]:
         """Its plain values, for a stored state."""
-        return {"algorithm": self._name, "samples": self._samples, "sums": self._count()}
+        samples, *sums = self.compared()
+        return {"algorithm": self._name, "samples": samples, "sums": sums}
 
     def arrays(self) -> dict[str, Any]:
         """Its arrays, for a stored state."""
         leaves = jax.device_get(jax.tree.leaves(self._client))
         return {f"alone {n}": leaf for n, leaf in enumerate(leaves)}
 
-    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Continues from what was stored, if that is of the same algorithm."""
-        if values.get("algorithm") != self._name:
-            return
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
+        """Continues from what was stored; returns False if that is of another algorithm."""
+        if not self._name or values["algorithm"] != self._name:
+            return False
         leaves, tree = jax.tree.flatten(self._client)
         kept = [arrays[f"alone {n}"] for n in range(len(leaves))]
         with self._kernels.document.precision():
             self._client = jax.tree.unflatten(tree, [jnp.asarray(each) for each in kept])
         self._samples, self._sums = values["samples"], tuple(values["sums"])
+        return True
 
 
 def learning_alone(document: RunDocument, step: Any) -> Algorithm:
     """The algorithm of a client that learns alone, with steps of this size, in the geometry of the run."""
     of = document.algorithm
-    domain = document.source.domain if of.domain.whole else of.domain
-    algorithm = independent(as_step("join", "alone", step), of.mirror or euclidean(domain))
+    if of.personal and not of.domain.whole:
+        wanted = "be left out: of this algorithm each part of the model has a domain of its own"
+        raise check.refuse("join", "alone", wanted, step)
+    algorithm = independent(as_step("join", "alone", step), of.mirror or euclidean(of.domain))
     if automatic_steps(algorithm):
         raise check.refuse("join", "alone", "be a step size: a client has no data beforehand", step)
     return algorithm

@@ -66,8 +66,8 @@ class Kernels:
         merged step of each client, and the step of its merge. Clients and samples are stacked, and so is what is
         returned. But the state and the sample of a client alone have no leading axis, nor has its state after.
         """
-        alone = len(ts) == 1
-        if alone:
+        single = len(ts) == 1
+        if single:
             clients, samples = jax.tree.map(lambda x: jnp.asarray(x)[None], (clients, samples))
         if broadcast is not None:
             clients = jax.vmap(self._receive, (0, None, 0, None))(clients, *broadcast)
@@ -75,7 +75,7 @@ class Kernels:
         sent = None
         if uploads:
             clients, *sent = jax.vmap(self._upload)(clients, ts, ks)
-        return jax.tree.map(itemgetter(0), clients) if alone else clients, results, sent
+        return jax.tree.map(itemgetter(0), clients) if single else clients, results, sent
 
     def _learn(self, client: Any, sample: Sample, t: Any, k: Any) -> tuple[Any, Any]:
         params = self.document.algorithm.model(client)

@@ -78,9 +78,9 @@ class Predictor(abc.ABC):
 
     @property
     def gain(self) -> float | None:
-        """By how much its mean loss is less than that of the model that it learns alone, up to the last sync."""
-        compared = self.session.uplink.alone
-        return None if compared is None else compared.gain
+        """By how much its mean loss is less than that of the model that it learns alone; None if it does not."""
+        alone = self.session.state.alone
+        return None if alone is None else alone.compared().gain
 
     @property
     def skipped(self) -> int:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from mainstem.disk import PRIVATE, lock, private_folder, write
+from mainstem.engines.federate import event_log
 from mainstem.engines.federate.client.state import ClientState, Progress
 from mainstem.engines.federate.protocol.state_format import pack, unpack
 from mainstem.errors import BrokenRun
@@ -101,10 +102,25 @@ def restored(state: ClientState, data: bytes, where: str) -> dict[int, bytes]:
         client = jax.tree.unflatten(tree, [jax.numpy.asarray(each) for each in kept])
         state.restore(client, Progress(**found.values["progress"]))
     state.session = found.values["session"]
-    alone = found.values.get("alone")  # not in states of earlier versions
-    if state.alone is not None and alone is not None:
-        state.alone.restore(alone, found.arrays)
+    _restore_alone(state, found.values.get("alone"), found.arrays, where)
     return {int(step): found.arrays[f"upload {step}"].tobytes() for step in found.values["pending"]}
+
+
+def _restore_alone(
+    state: ClientState,
+    values: Mapping[str, Any] | None,  # None: not stored, as by earlier versions
+    arrays: Mapping[str, np.ndarray],
+    where: str,
+) -> None:
+    """Continues the model that the client learns alone; logs if what was stored is not continued."""
+    if values is None or (state.alone is not None and state.alone.restore(values, arrays)):
+        return
+    why = (
+        "it is not asked for" if state.alone is None else "its step is another one, or has no name"
+    )
+    text = f"{where}: the model that was learnt alone is dropped: {why}"
+    client = state.document.clients[state.k]
+    event_log.warning("alone_dropped", text, run=state.document.rules.run, client=client)
 
 
 def _first_name(state: ClientState) -> str:

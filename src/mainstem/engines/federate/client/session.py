@@ -82,6 +82,7 @@ class Session:
             None  # in lockstep: the step of an upload whose broadcast has not come
         )
         self._owed = False  # whether the last sync was skipped
+        self._warned = False  # that the model that it learns alone was not finite
         self._saved = 0.0  # when its state was stored last
         self._caught_up = False  # with what the hub has received of it
         self._lock = threading.RLock()
@@ -100,6 +101,7 @@ class Session:
             stored = self._persistence.load(self.state)
             self.uplink.session = max(self.uplink.session, self.state.session + 1)
             self.pending.restore(stored, self.uplink.session)
+            self._compare()
             self.lost = max(0, self._persistence.reached - self.step)
             if self.lost:
                 text = f"{self.lost} samples after sample {self.step} were learnt but not stored: give them again"
@@ -200,9 +202,10 @@ class Session:
             self.uplink.compared = candidate.compared()
         if alone is None:
             return
-        before, self.uplink.alone = self.uplink.alone, alone.compared()
-        if before is not None and self.uplink.alone is None:
-            text = "the loss of the model that it learns alone is not finite: give a smaller step"
+        self.uplink.alone = alone.compared()
+        if alone.restarts and not self._warned:
+            self._warned = True
+            text = "the loss of the model that it learns alone is not finite: it begins anew; give a smaller step"
             self._log("alone_not_finite", text)
 
     def _save(self) -> None:
@@ -408,6 +411,7 @@ class Session:
         """Sends what is pending, stores the state and disconnects."""
         try:
             await self._flush()
+            self._compare()
             await self.uplink.close()
             self._drop_received()
             self._save()

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from mainstem.base import Sample
-from mainstem.engines.federate.client.comparing import Alone, Candidate, Comparing
+from mainstem.engines.federate.client.comparing import MAX_UNCOUNTED, Alone, Candidate, Comparing
 from mainstem.engines.federate.client.kernels import Kernels
 from mainstem.engines.federate.protocol.messages import Broadcast, Upload, client_id
 from mainstem.engines.federate.protocol.run_document import RunDocument
@@ -20,7 +20,6 @@ from mainstem.engines.federate.protocol.sync_steps import SyncSteps
 from mainstem.errors import NotFinite
 
 BLOCK = 1024  # samples that are learnt in one call
-MAX_UNCOUNTED = 1024  # steps after which losses are fetched from the device
 
 
 class Progress(NamedTuple):
@@ -311,18 +310,18 @@ def _learn_locked(
     kernels, broadcast, document = states[0].kernels, states[0]._received, states[0].document
     ts = np.array([state.step + 1 for state in states], np.int32)
     ks = np.array([state.k for state in states], np.int32)
-    alone = len(states) == 1
-    given = samples[0] if alone else _rows(samples)
+    single = len(states) == 1
+    given = samples[0] if single else _rows(samples)
     applied = None
     if broadcast is not None:
         merged = broadcast.merged[ks].astype(np.int32)
         applied = document.decoded(broadcast.params), merged, np.int32(broadcast.step)
     with document.precision():
-        before = states[0]._client if alone else _stacked(states)
+        before = states[0]._client if single else _stacked(states)
         after, results, sent = kernels.step(before, given, ts, ks, applied, uploads=uploads)
         if sent is not None:  # all at once, and faster than `device_get`
             sent, results = jax.tree.map(np.asarray, (sent, results))
-    shared = None if alone else _Shared(after, states)
+    shared = None if single else _Shared(after, states)
     for n, state in enumerate(states):
         if broadcast is not None:
             state._applied, state._received = broadcast, None

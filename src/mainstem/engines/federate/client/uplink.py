@@ -226,13 +226,13 @@ class Uplink:
 
     async def _send_heartbeats(self) -> None:
         """Sends heartbeats, logs when the hub is away, and fetches a broadcast that may have been missed."""
-        alone, fetching = False, None
+        away, fetching = False, None
         for second in range(2**62):
-            if self.hub_is_away != alone:
-                alone = self.hub_is_away
-                what = "is away: this client continues alone" if alone else "is back"
+            if self.hub_is_away != away:
+                away = self.hub_is_away
+                what = "is away: this client continues alone" if away else "is back"
                 event_log.warning(
-                    "hub_away" if alone else "hub_back",
+                    "hub_away" if away else "hub_back",
                     f"the hub {what}",
                     run=self._subjects.run,
                     client=self._client,

@@ -59,7 +59,9 @@ class Clients:
             self._report_loss(client, position.epoch, had)
             if compared is not None:
                 self.compared[client] = compared
-            if alone is not None:
+            if alone is None:
+                self.alone.pop(client, None)
+            else:
                 self.alone[client] = alone
 
     def _admits(self, client: str, session: int) -> bool:

@@ -432,14 +432,14 @@ class Hub:
 
     def status(self) -> dict[str, Any]:
         """The state of the run, as JSON."""
-        alone = self._clients.alone
+        compared, alone = self._clients.compared, self._clients.alone
         clients = client_statuses(self.aggregator, self._presence, self._clock.first, alone)
         return run_status(self.aggregator, self._state, clients) | {
             "rounds_per_second": round(self._rounds.per_second(), 2),
             "certificate_days": self._certificate.days,
             "checkpoints": self._checkpoints.merges[-8:],
-            "candidate": with_candidate(list(self._clients.compared.values())),
-            "alone": with_alone([alone[name] for name in self.document.clients if name in alone]),
+            "candidate": with_candidate([compared[name] for name in clients if name in compared]),
+            "alone": with_alone([alone[name] for name in clients if name in alone]),
             "merges": list(self._history.recent),
             "alarms": self._alarms.current(),
         }

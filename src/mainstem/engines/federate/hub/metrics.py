@@ -112,6 +112,15 @@ def _of_clients(run: list[str], clients: dict[str, Any]) -> Iterator[Metric]:
             for client, each in clients.items():
                 family.add_metric([*run, client], each[name])
             yield family
+    gains = GaugeMetricFamily(
+        "mainstem_client_gain",
+        "Its mean loss below that of the model that it learns alone.",
+        labels=["run", "client"],
+    )
+    for client, each in clients.items():
+        if each["alone"] is not None:
+            gains.add_metric([*run, client], each["alone"]["gain"])
+    yield gains
     present = GaugeMetricFamily(
         "mainstem_client_present", "Whether it is there.", labels=["run", "client"]
     )

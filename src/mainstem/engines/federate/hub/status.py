@@ -60,7 +60,7 @@ def client_statuses(
             "refused": dict(aggregator.records.refused[k]),
             "strikes": int(aggregator.records.strikes[k]),
             "state": _state(aggregator, presence, k, late),
-            "gain": alone[name].gain if name in alone else None,
+            "alone": alone[name]._asdict() | {"gain": alone[name].gain} if name in alone else None,
         }
         for k, name in enumerate(aggregator.document.clients)
     }

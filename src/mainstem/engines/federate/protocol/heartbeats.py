@@ -105,7 +105,8 @@ def read_client(data: bytes) -> ClientHeartbeat:
     compared, session = found.pop("compared", None), found.pop("session", 0)
     had, alone = found.pop("had", 0), found.pop("alone", None)
     found.pop("versions", None)
-    position = Position(**found)
+    known = {name: found[name] for name in Position._fields if name in found}
+    position = Position(**known)  # what else there is, is of a later version
     for value, most in zip(position, (MAX_EPOCH, LAST_STEP, LAST_STEP), strict=True):
         if type(value) is not int or not 0 <= value <= most:
             raise ValueError("not a position")
@@ -113,6 +114,8 @@ def read_client(data: bytes) -> ClientHeartbeat:
         raise ValueError("not a session")
     if type(had) is not int or not 0 <= had <= LAST_STEP:
         raise ValueError("not a merge")
-    against = None if compared is None else checked(CandidateLosses(**compared))
-    own = None if alone is None else checked(AloneLosses(**alone))
-    return ClientHeartbeat(position, session, against, had, own)
+    if compared is not None:
+        compared = checked(CandidateLosses(**compared))
+    if alone is not None:
+        alone = checked(AloneLosses(**alone))
+    return ClientHeartbeat(position, session, compared, had, alone)

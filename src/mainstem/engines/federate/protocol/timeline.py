@@ -16,7 +16,7 @@ WIDTHS = (1, 16, 256, 4096, 65536)  # seconds
 SLOTS = 256
 COMPARED = {
     "candidate": ("samples", "loss", "candidate"),
-    "alone": ("samples", "loss", "alone"),
+    "alone": ("clients", "samples", "loss", "alone"),
 }  # sums of losses beside those of other models, where there are any
 COLUMNS = ("samples", "loss", "bytes_up", "staleness", "norm")  # with a number for each client
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mainstem.errors import MainstemError
 
-PROTOCOL = 6  # 5: sessions, revisions, versions; 6: heartbeats tell a lost merge
+PROTOCOL = 7  # 5: sessions, revisions, versions; 6: heartbeats tell a lost merge; 7: learning alone
 ALGORITHMS = 1
 NAMES = ("protocol", "algorithms", "mainstem", "packages")
 
