@@ -47,7 +47,7 @@ def main(image: str) -> None:
             hub.order("candidate")
             time.sleep(SECONDS / 2 - 10)
             browser = Browser()
-            browser.open(f"{pages[0]}#run=digits", height=1300)
+            browser.open(f"{pages[0]}#run=digits", height=1700)
             time.sleep(4)
             browser.driver.save_screenshot(image)
             browser.close()
