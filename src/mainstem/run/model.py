@@ -12,7 +12,7 @@ from mainstem import check
 from mainstem.base import At, Problem
 from mainstem.errors import BadData
 from mainstem.run.preparation import Preparation
-from mainstem.streams.columns import date_part
+from mainstem.streams.columns import date_part, part_of
 from mainstem.streams.sample_format import SampleFormat
 
 ROWS = 4096  # that are predicted at a time
@@ -116,20 +116,20 @@ def _feature(frame: Any, name: str) -> np.ndarray:
     if name in frame.columns:
         return np.asarray(frame[name])
     if column in frame.columns:
-        times = _dates(column, np.asarray(frame[column])).dt
-        return np.asarray(times.day_of_year if part == "yearday" else getattr(times, part))
+        return np.asarray(part_of(_dates(column, np.asarray(frame[column])), part))
     present = check.listed(name, list(map(str, frame.columns)))
     raise BadData(f"predict: there is no column {name!r}, only {present}")
 
 
 def _dates(column: str, given: np.ndarray) -> Any:
-    """A column of dates, or of text that pandas reads as dates."""
+    """A column of dates, or of text that pandas reads as dates, for pyarrow."""
     import pandas as pd
+    import pyarrow as pa
 
     try:
         if given.dtype.kind in "biuf":
             raise ValueError("numbers")
-        return pd.to_datetime(pd.Series(given))
+        return pa.array(pd.to_datetime(pd.Series(given)))
     except (ValueError, TypeError) as error:
         raise BadData(f"predict: column {column!r} has no dates: {error}") from None
 

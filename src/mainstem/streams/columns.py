@@ -59,6 +59,13 @@ def date_part(name: str) -> tuple[str, str]:
     return (column, part) if part in DATES else ("", "")
 
 
+def part_of(dates: Any, part: str) -> Any:
+    """A part of each date of a column of pyarrow."""
+    import pyarrow.compute as pc
+
+    return getattr(pc, DATES[part])(dates)
+
+
 def column_of(name: str, present: Sequence[str]) -> str:
     """The column that a feature is read from."""
     return name if name in present else date_part(name)[0]
@@ -203,7 +210,6 @@ class Reader(NamedTuple):
 
     def _column(self, name: str) -> Any:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if name in self.batch.schema.names:
             return self.batch.column(name)
@@ -214,7 +220,7 @@ class Reader(NamedTuple):
                 f"{self.owner}: {name!r}: column {of!r} is not a date but {column.type}: convert it before, "
                 "such as with pandas.to_datetime"
             )
-        return getattr(pc, DATES[part])(column)
+        return part_of(column, part)
 
     def _advice(self, name: str) -> str:
         import pyarrow as pa
